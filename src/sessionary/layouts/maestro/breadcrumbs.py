@@ -34,7 +34,7 @@ from sessionary.disk.fs import (
     make_dirs,
     not_found,
     read_all,
-    read_at,
+    read_bytes,
     reason_of,
     storage_failed,
 )
@@ -60,8 +60,6 @@ from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
 """Seconds for which a file that cannot be parsed counts as incomplete."""
-
-_BLOCK = 1 << 16
 
 DateRange = tuple[datetime | str | None, datetime | str | None]
 
@@ -93,12 +91,14 @@ class Crumb(NamedTuple):
         problems: damage, and oddities.
         unfinished: True if it cannot be parsed but is so young that its writer may still be active.
         missing: True if it was removed.
+        data: the bytes of the file.
     """
 
     breadcrumb: Breadcrumb | None
     problems: tuple[Problem, ...] = ()
     unfinished: bool = False
     missing: bool = False
+    data: bytes = b""
 
 
 @dataclass(slots=True)
@@ -238,14 +238,11 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
         SchemaError: it is JSON, but not a breadcrumb.
         StorageFailed: it cannot be read.
     """
+    data = read_bytes(fs, path, limit=LARGEST)
+    if data is None:
+        raise not_found(path, f"no breadcrumb {path}")
     try:
-        data = _read(fs, path)
-    except FileNotFoundError:
-        raise not_found(path, f"no breadcrumb {path}") from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    try:
-        return _breadcrumb(data, os.path.basename(path))
+        return breadcrumb_of(decode(data), name=os.path.basename(path))
     except Undecodable as error:
         raise Corrupt(
             f"{path} cannot be read: {error}",
@@ -302,44 +299,65 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
     Args:
         fs: the file system.
         found: the file.
-        now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default read when needed.
+        now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default the current time.
         fd: the open file, if there is one; it is left open.
     """
+    opened = fd
     try:
-        data = _read(fs, found.path) if fd is None else _content(fs, fd)
+        opened = fs.open(found.path, READ) if fd is None else fd
+        data = read_all(fs, opened, LARGEST)
+        written = fs.fstat(opened).st_mtime
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
         return Crumb(None, (unreadable_crumb(found.path, error),))
-    return crumb_of(found, data, age=_age(fs, found.path, now))
+    finally:
+        if fd is None and opened is not None:
+            fs.close(opened)
+    return crumb_of(found, data, age=(time.time() if now is None else now) - written)
 
 
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     """The result for the bytes of a file, `age` seconds after it was last written; see `read_crumb`."""
     try:
-        crumb = _breadcrumb(data, found.name)
+        crumb = breadcrumb_of(decode(data), name=found.name)
     except Undecodable as error:
         if age < YOUNG:
-            return Crumb(None, unfinished=True)
-        return Crumb(None, (_torn(found.path, error),))
+            return Crumb(None, unfinished=True, data=data)
+        return Crumb(None, (_torn(found.path, error),), data=data)
     except SchemaError as error:
-        return Crumb(None, (_no_crumb(found.path, error),))
-    return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
+        return Crumb(None, (_no_crumb(found.path, error),), data=data)
+    elsewhere = (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ()
+    return Crumb(crumb, elsewhere, data=data)
 
 
-class Distinct:
-    """Detects exact duplicates of breadcrumbs, such as a synchroniser's copies."""
+def read_boxes(
+    fs: Fs, folders: Iterable[str], closed: list[Problem], *, now: float | None = None
+) -> Iterator[tuple[CrumbFile, Crumb]]:
+    """Read every file below these session folders that may be a breadcrumb, by folder, name and depth.
 
-    def __init__(self) -> None:
-        self._seen: dict[str, list[Breadcrumb]] = {}
+    Args:
+        fs: the file system.
+        folders: the folders, see `paths.mailboxes`.
+        closed: gets a problem for each folder that cannot be read.
+        now: as for `read_crumb`.
+    """
+    for folder in folders:
+        for file in crumb_files(fs, folder, closed):
+            yield file, read_crumb(fs, file, now=now)
 
-    def is_new(self, crumb: Breadcrumb) -> bool:
-        """False for a breadcrumb that equals an earlier one, its id included."""
-        seen = self._seen.setdefault(crumb.breadcrumb_id, [])
-        if crumb in seen:
-            return False
-        seen.append(crumb)
-        return True
+
+def in_order(reads: Iterable[Crumb]) -> list[Crumb]:
+    """The readable breadcrumbs by time, depth and id. Of exact duplicates, such as a synchroniser's copies, one."""
+    seen: dict[str, list[Breadcrumb]] = {}
+    found: list[tuple[tuple[str, int, str], Crumb]] = []
+    for read in reads:
+        crumb = read.breadcrumb
+        if crumb is not None and crumb not in (same := seen.setdefault(crumb.breadcrumb_id, [])):
+            same.append(crumb)
+            found.append((sort_key(crumb), read))
+    found.sort(key=lambda pair: pair[0])
+    return [read for _, read in found]
 
 
 def gather(
@@ -363,20 +381,14 @@ def gather(
         Invalid: an end of the range is not a time.
     """
     first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
-    found: list[Breadcrumb] = []
     problems: list[Problem] = []
-    distinct = Distinct()
-    for folder in folders:
-        for file in crumb_files(fs, folder, problems):
-            crumb = read_crumb(fs, file)
-            problems += crumb.problems
-            if crumb.breadcrumb is not None and distinct.is_new(crumb.breadcrumb):
-                found.append(crumb.breadcrumb)
+    reads = [read for _, read in read_boxes(fs, folders, problems)]
+    problems += [problem for read in reads for problem in read.problems]
+    found = [read.breadcrumb for read in in_order(reads) if read.breadcrumb is not None]
     if depth is not None:
         found = [crumb for crumb in found if crumb.depth_level == depth]
     if first is not None or last is not None:
         found = [crumb for crumb in found if _is_within(crumb, zone, first, last)]
-    found.sort(key=sort_key)
     return Breadcrumbs(found, problems)
 
 
@@ -397,12 +409,9 @@ def _instant(end: datetime | str | None) -> datetime | None:
     return moment
 
 
-def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
-    """Notes on a readable file, for `check`."""
-    try:
-        document = decode(_read(fs, found.path))
-    except (OSError, Undecodable):
-        return
+def oddities(found: CrumbFile, data: bytes) -> Iterator[Problem]:
+    """Notes on a readable file and its bytes, for `check`."""
+    document = decode(data)
     missing = missing_keys(document)
     if missing:
         words = f"the breadcrumb lacks {', '.join(missing)}"
@@ -411,11 +420,6 @@ def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
     if unknown:
         words = f"keys unknown to Maestro ({', '.join(unknown)}), which does not show this breadcrumb"
         yield Problem("unknown_keys", Severity.note, found.path, None, None, words)
-
-
-def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
-    """Parse the bytes of a breadcrumb file of that name. Raises Undecodable and SchemaError."""
-    return breadcrumb_of(decode(data), name=name)
 
 
 def unreadable(path: str, error: OSError) -> Problem:
@@ -435,28 +439,6 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
         return unreadable(path, error)
     words = f"not a breadcrumb: {reason_of(error)}"
     return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
-
-
-def _read(fs: Fs, path: str) -> bytes:
-    """The bytes of a file. Raises OSError."""
-    fd = fs.open(path, READ)
-    try:
-        return _content(fs, fd)
-    finally:
-        fs.close(fd)
-
-
-def _content(fs: Fs, fd: int) -> bytes:
-    data = read_at(fs, fd, _BLOCK, 0)
-    return data if len(data) < _BLOCK else read_all(fs, fd, LARGEST)
-
-
-def _age(fs: Fs, path: str, now: float | None) -> float:
-    """Seconds since a file was last written; 0 for a time in the future."""
-    try:
-        return (time.time() if now is None else now) - fs.stat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def _torn(path: str, error: Undecodable) -> Problem:

@@ -6,11 +6,11 @@ Reads only. Harmless findings are notes: trees of the original program are often
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.maestro.breadcrumbs import CrumbFile, oddities
+from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, oddities
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION
 from sessionary.layouts.maestro.paths import walk
 from sessionary.layouts.maestro.records import TYPES, WorkSession
@@ -51,11 +51,14 @@ def mailbox_problems(root: str, folder: str, boxes: Sequence[str]) -> Iterator[P
             yield Problem("stray_breadcrumbs", Severity.note, f"{box}/{BREADCRUMBS}", None, None, words)
 
 
-def crumb_problems(fs: Fs, files: Sequence[CrumbFile], ids: Sequence[str]) -> Iterator[Problem]:
-    """Problems with readable breadcrumbs; `ids` are theirs, in the same order."""
+def crumb_problems(reads: Iterable[tuple[CrumbFile, Crumb]]) -> Iterator[Problem]:
+    """Problems with readable breadcrumbs."""
     seen: dict[str, str] = {}
-    for file, crumb_id in zip(files, ids, strict=True):
-        yield from oddities(fs, file)
+    for file, read in reads:
+        if read.breadcrumb is None:
+            continue
+        yield from oddities(file, read.data)
+        crumb_id = read.breadcrumb.breadcrumb_id
         if crumb_id in seen:
             words = f"the id {crumb_id} is also in {seen[crumb_id]}; consumers apply the message once"
             yield Problem("duplicate_breadcrumb", Severity.note, file.path, None, None, words)

@@ -28,14 +28,13 @@ from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
-from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, read_crumb
+from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, in_order, read_boxes
 from sessionary.layouts.maestro.lost import lost_problems
 from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION
 from sessionary.layouts.maestro.paths import mailboxes, walk
-from sessionary.layouts.maestro.records import sort_key
 from sessionary.layouts.maestro.session_file import read_session, zone_in
-from sessionary.layouts.maestro.summary import Read, look, read_all_crumbs, unreadable_summary
+from sessionary.layouts.maestro.summary import look, unreadable_summary
 from sessionary.layouts.maestro.times import zone_signature
 from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Summary
 
@@ -162,18 +161,12 @@ class MaestroLayout:
         yield from self.summary(ref).problems
         boxes = self._boxes(ref)
         yield from checking.mailbox_problems(self._root, ref.locator, boxes)
-        files, ids = [], []
-        for box in boxes:
-            for file in crumb_files(self._fs, box, []):  # the summary has told of closed folders
-                crumb = read_crumb(self._fs, file, now=self._now()).breadcrumb
-                if crumb is not None:
-                    files.append(file)
-                    ids.append(crumb.breadcrumb_id)
-        yield from checking.crumb_problems(self._fs, files, ids)
+        # The summary has the problems of unreadable folders and documents.
+        yield from checking.crumb_problems(read_boxes(self._fs, boxes, [], now=self._now()))
         try:
             session = read_session(f"{ref.locator}/{SESSION}", fs=self._fs)
         except SessionaryError:
-            return  # the summary has told why
+            return
         yield from checking.neighbour_problems(self._fs, self._root, ref.locator, session)
 
     def check_home(self) -> Iterator[Problem]:
@@ -191,12 +184,12 @@ class MaestroLayout:
         return mailboxes(self._fs, self._root, ref.session_id, ref.locator)
 
     def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
-        reads = read_all_crumbs(self._fs, ref.locator, self._boxes(ref), {}, [], self._now())
+        reads = read_boxes(self._fs, self._boxes(ref), [], now=self._now())
         zone = zone_in(self._fs, ref.locator)
         index = 0
-        for read in sorted((each for each in reads if each.crumb.breadcrumb is not None), key=_order):
-            assert read.crumb.breadcrumb is not None
-            for message in messages_of(read.crumb.breadcrumb, zone):
+        for read in in_order(read for _, read in reads):
+            assert read.breadcrumb is not None
+            for message in messages_of(read.breadcrumb, zone):
                 after = Cursor(place.st_dev, place.st_ino, index + 1)
                 yield Entry(index, Record(message, 1, 0, read.data), after)
                 index += 1
@@ -206,11 +199,6 @@ def _is_own(path: str) -> bool:
     """False for what belongs to the sessions below, and for hidden files, as locks are."""
     first, _, rest = path.partition("/")
     return not path.rpartition("/")[2].startswith(".") and (not rest or first == BREADCRUMBS)
-
-
-def _order(read: Read) -> tuple[str, int, str]:
-    assert read.crumb.breadcrumb is not None
-    return sort_key(read.crumb.breadcrumb)
 
 
 def _kind(name: str) -> PartKind:

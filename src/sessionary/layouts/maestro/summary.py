@@ -1,32 +1,18 @@
-"""From a session's folder to its summary, in one pass over its breadcrumbs.
-
-Every file is opened once; sizes and times come from descriptors that are open anyway. What was looked at is kept by
-name, so that a list can tell later, by stats alone, that nothing has changed.
-"""
+"""From a session's folder to its summary, in one pass over its breadcrumbs."""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
-from typing import NamedTuple
 
-from sessionary.disk.fs import READ, Fs, read_all
+from sessionary.disk.fs import READ, Fs, read_all, require_regular
 from sessionary.errors import Corrupt, SchemaError
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.clock import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
-from sessionary.layouts.maestro.breadcrumbs import (
-    Crumb,
-    CrumbFile,
-    Distinct,
-    crumb_of,
-    unreadable,
-    unreadable_crumb,
-)
+from sessionary.layouts.maestro.breadcrumbs import in_order, read_boxes, unreadable
 from sessionary.layouts.maestro.messages import messages_of
-from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, LOG, SESSION, depth_of, is_crumb_name
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
+from sessionary.layouts.maestro.names import LARGEST, LOG, SESSION
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.session_file import parse_session, problem_of
 from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem, SessionRef, Severity, Summary, health
@@ -35,45 +21,33 @@ AGENT = "maestro"
 TITLE = 200
 
 
-class Read(NamedTuple):
-    """One breadcrumb file that was read.
-
-    Attributes:
-        file: its name and place.
-        crumb: what reading it gave.
-        found: its stat.
-        data: its bytes.
-    """
-
-    file: CrumbFile
-    crumb: Crumb
-    found: os.stat_result
-    data: bytes
-
-
 def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Summary:
     """The summary of the session in a folder, with the breadcrumbs in all `boxes`.
 
     Raises:
-        OSError: the folder is gone, or cannot be looked into.
+        OSError: the folder is missing or unreadable.
     """
     place = fs.stat(ref.locator)
-    files: dict[str, os.stat_result] = {}
     problems: list[Problem] = []
-    session, legacy = _document(fs, ref, files, problems)
+    session, legacy = _document(fs, ref, problems)
     names = fs.listdir(ref.locator)
-    for name in names:
-        if name[0] != "." and name not in files:
-            _keep_stat(fs, ref.locator, name, files)
     problems += conflict_copies.problems(fs, ref.locator, names, (SESSION, LOG), ref.session_id)
-    reads = list(read_all_crumbs(fs, ref.locator, boxes, files, problems, now))
-    for each in reads:
-        problems += each.crumb.problems
-    crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
-    size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
+    reads = [read for _, read in read_boxes(fs, boxes, problems, now=now)]
+    problems += [problem for read in reads for problem in read.problems]
+    crumbs = [read.breadcrumb for read in in_order(reads) if read.breadcrumb is not None]
+    size = sum(len(read.data) for read in reads)
+    size += sum(_size(fs, f"{ref.locator}/{name}") for name in names if name[0] != ".")
     zone = session_zone(session.created) if session else UTC
     updated = _updated(f"{ref.locator}/{SESSION}", session, crumbs, zone, place, now, problems)
     return _summary(ref, session, crumbs, problems, updated, size, listed=not legacy)
+
+
+def _size(fs: Fs, path: str) -> int:
+    """The bytes of a file; 0 for anything else."""
+    try:
+        return require_regular(fs.stat(path)).st_size
+    except OSError:
+        return 0
 
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
@@ -82,92 +56,14 @@ def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
 
 
-def read_all_crumbs(
-    fs: Fs,
-    folder: str,
-    boxes: list[str],
-    files: dict[str, os.stat_result],
-    problems: list[Problem],
-    now: float,
-) -> Iterator[Read]:
-    """Read every breadcrumb file below these folders; what was looked at goes to `files`, by its relative path.
-
-    Of exact duplicates one is given.
-    """
-    distinct = Distinct()
-    for box in boxes:
-        lead = f"{os.path.relpath(box, folder)}/" if box != folder else ""
-        for depth, names in _depths(fs, folder, f"{lead}{BREADCRUMBS}", files, problems):
-            for name in names:
-                path = f"{folder}/{lead}{BREADCRUMBS}/{depth}/{name}"
-                file = CrumbFile(name, depth_of(depth) or 0, os.path.normpath(path) if lead else path)
-                read = _read(fs, file, now)
-                if isinstance(read, OSError):
-                    problems.append(unreadable_crumb(file.path, read))
-                elif read is not None:
-                    files[f"{lead}{BREADCRUMBS}/{depth}/{name}"] = read.found
-                    if read.crumb.breadcrumb is None or distinct.is_new(read.crumb.breadcrumb):
-                        yield read
-
-
-def _depths(
-    fs: Fs, folder: str, base: str, files: dict[str, os.stat_result], problems: list[Problem]
-) -> Iterator[tuple[str, list[str]]]:
-    """The depth folders of a mailbox, with the names in them that may be breadcrumbs, in order."""
-    if not _keep_stat(fs, folder, base, files):
-        return
-    for depth in sorted(_names(fs, f"{folder}/{base}", problems)):
-        if depth_of(depth) is not None and _keep_stat(fs, folder, f"{base}/{depth}", files):
-            yield depth, sorted(filter(is_crumb_name, _names(fs, f"{folder}/{base}/{depth}", problems)))
-
-
-def _names(fs: Fs, folder: str, problems: list[Problem]) -> list[str]:
-    try:
-        return fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        problems.append(unreadable(folder, error))
-        return []
-
-
-def _keep_stat(fs: Fs, folder: str, name: str, files: dict[str, os.stat_result]) -> bool:
-    try:
-        files[name] = fs.stat(f"{folder}/{name}")
-    except OSError:
-        return False
-    return True
-
-
-def _read(fs: Fs, file: CrumbFile, now: float) -> Read | OSError | None:
-    try:
-        fd = fs.open(file.path, READ)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return error
-    try:
-        found = fs.fstat(fd)
-        data = read_all(fs, fd, LARGEST)
-    except OSError as error:
-        return error
-    finally:
-        fs.close(fd)
-    return Read(file, crumb_of(file, data, age=now - found.st_mtime), found, data)
-
-
-def _document(
-    fs: Fs, ref: SessionRef, files: dict[str, os.stat_result], problems: list[Problem]
-) -> tuple[WorkSession | None, bool]:
+def _document(fs: Fs, ref: SessionRef, problems: list[Problem]) -> tuple[WorkSession | None, bool]:
     path = f"{ref.locator}/{SESSION}"
     try:
         fd = fs.open(path, READ)
         try:
-            files[SESSION] = fs.fstat(fd)
-            data = read_all(fs, fd, LARGEST)
+            session = parse_session(read_all(fs, fd, LARGEST), path)
         finally:
             fs.close(fd)
-        session = parse_session(data, path)
     except FileNotFoundError:
         raise  # without its document the folder is no session any more
     except OSError as error:
