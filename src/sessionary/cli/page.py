@@ -85,9 +85,7 @@ class Page:
         window, full = self._window, self._full
         for message in messages:
             if message.index < self._first:
-                for _ in self._message(message):
-                    pass
-                self._speaker = None
+                self._skip(message.message)
                 continue
             if window is not None:
                 self._full = full or message.index == window.marked
@@ -101,12 +99,19 @@ class Page:
         message = numbered.message
         for result in message.results:
             yield from self._call(self._waiting.pop(result.call_id, None), result)
-        if message.results and (message.role == "tool" or not message.text):
+        if _only_answers(message):
             return
         yield from self._unanswered()
         is_person = message.origin == PERSON
         yield from self._person(message, numbered.turn) if is_person else self._other(message)
         self._waiting = {call.call_id: call for call in message.calls}
+
+    def _skip(self, message: Message) -> None:
+        """Remember only which calls of a message that is not shown are still without a result."""
+        for result in message.results:
+            self._waiting.pop(result.call_id, None)
+        if not _only_answers(message):
+            self._waiting = {call.call_id: call for call in message.calls}
 
     def _mark(self, numbered: Numbered) -> Iterator[str]:
         """A line that marks the requested message."""
@@ -233,6 +238,11 @@ def _answer(result: ToolResult) -> tuple[str, str]:
         part.rstrip("\n") for part in (value["stdout"], str(value.get("stderr") or "")) if part
     )
     return printed, f"✗ exit {code}" if isinstance(code, int) and code else verdict
+
+
+def _only_answers(message: Message) -> bool:
+    """True if a message says nothing beside the results that it holds."""
+    return bool(message.results) and (message.role == "tool" or not message.text)
 
 
 def _kinds(message: Message) -> str:

@@ -1,13 +1,13 @@
 """A conversation as a page: what the odd shapes look like; whole pages are in tests/e2e/test_cli.py."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.model import Cursor, Entry, Record
-from sessionary.transcript.typed import numbered, typed
+from sessionary.model import AGENT, TOOL, Cursor, Entry, Message, Record, Text, ToolCall, ToolResult
+from sessionary.transcript.typed import Numbered, numbered, typed
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
@@ -110,3 +110,10 @@ def test_a_person_without_words_is_shown_by_what_was_sent() -> None:
 def test_other_speakers_are_named() -> None:
     lines = page({"role": "system", "content": "Be brief."}, {"role": "critic", "content": "No."})
     assert lines == ["", "System", "Be brief.", "", "critic", "No."]
+
+
+def test_what_comes_before_the_first_message_shown_is_not_rendered() -> None:
+    unread = Message("assistant", AGENT, (Text(cast(str, 7)), ToolCall("t", "bash", {"command": "make"})))
+    answer = Message("tool", TOOL, (ToolResult("t", "done"),))
+    messages = [Numbered(0, 0, unread), Numbered(1, 0, answer)]
+    assert list(Page(80, full=False, now=NOW, first=1).lines(messages)) == ["▸ bash  make", "  │ done"]
