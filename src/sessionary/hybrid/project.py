@@ -12,9 +12,9 @@ from sessionary.hybrid.chosen import Chosen
 from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.sync_adapter import StoreSyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.bindings import Bindings, identities_on
+from sessionary.sync.bindings import Bindings, identities_in
 from sessionary.sync.identity import Named, Repositories
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, heads_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,12 @@ class OneProject:
 
     def _bound(self, named: Named, remote: Remote) -> str:
         assert named.folder is not None
-        identities = partial(identities_on, remote)
-        bindings = Bindings(self._place.bindings, identities=identities, waits=False, fs=self._fs)
+        bindings = Bindings(
+            self._place.bindings,
+            identities=lambda: identities_in(heads_of(remote)),
+            waits=False,
+            fs=self._fs,
+        )
         return bindings.identity(named.base, named.folder, partial(self._alike, named)) + named.way
 
     def _alike(self, named: Named) -> set[str]:

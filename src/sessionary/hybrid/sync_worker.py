@@ -170,9 +170,9 @@ class Carrier:
         if not first:
             return self._behind().push(map(self._place.ref, others))
         engine = self._behind()
-        report = engine.push(map(self._place.ref, first), listed=self._listed)
+        report = engine.push(map(self._place.ref, first), heads=self._listed)
         if others:
-            report = joined(report, engine.push(map(self._place.ref, others)))
+            report = joined((report, engine.push(map(self._place.ref, others))))
         return report
 
     # -- explicit calls

@@ -14,7 +14,7 @@ from typing import Any
 
 from sessionary.codec import encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import AlreadyExists, Conflict
@@ -153,7 +153,7 @@ class Writer:
             )
         if here is not None and here.torn:
             self._keep_torn(path, theirs, here)
-        self._make_dirs(os.path.dirname(path))
+        make_folder(self._fs, os.path.dirname(path))
         with opened(self._fs, here) as file:
             self._swap(path, name, theirs.all(file), here)
 
@@ -345,7 +345,7 @@ class Writer:
             atomic.move_folder(path, target, fs=self._fs)
 
     def _create(self, path: str, one: bundles.Item) -> None:
-        self._make_dirs(os.path.dirname(path))
+        make_folder(self._fs, os.path.dirname(path))
         try:
             atomic.create(path, one.data, fs=self._fs)
         except AlreadyExists:  # another writer made it first
@@ -361,12 +361,6 @@ class Writer:
         except AlreadyExists:
             pass
         return beside
-
-    def _make_dirs(self, folder: str) -> None:
-        try:
-            make_dirs(self._fs, folder)
-        except OSError as error:
-            raise storage_failed(error, "make", folder) from error
 
 
 def overruled_note(name: str, overruled: Iterable[Overruled]) -> str:

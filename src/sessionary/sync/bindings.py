@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, RemoteError, SessionaryError
 from sessionary.sync.heads import decode
-from sessionary.sync.remote import Remote, heads_of
+from sessionary.sync.remote import HeadRecord
 
 PREFIX = "folder:"
 BELOW = "//"
@@ -44,13 +44,9 @@ def base_of(identity: str) -> str | None:
     return _SUFFIX.sub("", without_way(identity)) if identity.startswith(PREFIX) else None
 
 
-def identities_on(remote: Remote) -> Iterator[str]:
-    """The projects of all sessions on a remote that are not in the trash. Unreadable heads are left out.
-
-    Raises:
-        RemoteError: the heads cannot be listed.
-    """
-    for record in heads_of(remote):
+def identities_in(records: Iterable[HeadRecord]) -> Iterator[str]:
+    """Yield the projects of all sessions of these heads that are not in the trash. Unreadable heads are left out."""
+    for record in records:
         try:
             head = decode(record.name, record.data)
         except SessionaryError:
@@ -188,10 +184,7 @@ class Bindings:
             yield known
             self._unwritten = known
             return
-        try:
-            make_dirs(self._fs, os.path.dirname(self._path))
-        except OSError as error:
-            raise storage_failed(error, "make", os.path.dirname(self._path)) from error
+        make_folder(self._fs, os.path.dirname(self._path))
         lock = FileLock(self._path + ".lock", self._fs)
         try:
             with lock.held(note="sync"):

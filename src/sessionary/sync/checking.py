@@ -51,6 +51,7 @@ class Checked(NamedTuple):
     """Result for one session.
 
     Attributes:
+        kind: the kind of session, as its layout is called.
         session_id: its id.
         project: the shared name of its project.
         blocks: number of blocks read.
@@ -59,6 +60,7 @@ class Checked(NamedTuple):
         error: the error that prevented the comparison.
     """
 
+    kind: str
     session_id: str
     project: str | None
     blocks: int = 0
@@ -115,7 +117,7 @@ class Checker(Step):
         with self._alone() as report:
             here = self._here(report)
             unnamed = [
-                Checked(one.session_id, one.project, note=one.note, error=one.error)
+                Checked(self._layout.name, one.session_id, one.project, note=one.note, error=one.error)
                 for one in report.outcomes
                 if isinstance(one.error, SessionaryError)
             ]
@@ -135,7 +137,7 @@ class Checker(Step):
         try:
             return self._session(name, ref, project, record, repair)
         except SessionaryError as error:
-            return Checked(ref.session_id, project, note=error.message, error=error)
+            return Checked(ref.kind, ref.session_id, project, note=error.message, error=error)
 
     def _unreadable(
         self, heads: Mapping[str, HeadRecord], here: Mapping[str, SessionRef]
@@ -149,7 +151,7 @@ class Checker(Step):
                 decode(name, record.data)
             except Corrupt as error:
                 fault = Fault("", "", DAMAGED, note=f"{error.message}; {ELSEWHERE}")
-                yield Checked(place.session, place.project, faults=(fault,))
+                yield Checked(place.kind, place.session, place.project, faults=(fault,))
             except SessionaryError:
                 continue  # written by a newer version
 
@@ -160,17 +162,17 @@ class Checker(Step):
         record = record or self._remote.read_head(name)  # an unreadable head is listed separately
         if agreed is None or (agreed.head.deleted and record is not None):
             note = UNKNOWN if record is not None else "never synced; `sessionary sync push` sends it"
-            return Checked(ref.session_id, project, note=note)
+            return Checked(ref.kind, ref.session_id, project, note=note)
         fault = _fault_of_head(record, agreed)
         if fault is None and record is not None and record.etag != agreed.etag:
-            return Checked(ref.session_id, project, note=NEWER)
+            return Checked(ref.kind, ref.session_id, project, note=NEWER)
         faults: list[Fault] = []
         if fault is not None:
             if repair:
                 agreed, fault = self._heal_head(name, ref, agreed, record, fault)
             faults.append(fault)
         blocks, wrong = self._files(name, ref, agreed, repair and all(one.healed for one in faults))
-        checked = Checked(ref.session_id, project, blocks, (*faults, *wrong))
+        checked = Checked(ref.kind, ref.session_id, project, blocks, (*faults, *wrong))
         if left_out := self._surveyor.left_out(ref):
             error = self._surveyor.links.error(ref, left_out)
             return checked._replace(note=error.message, error=error)

@@ -20,7 +20,7 @@ from sessionary.sync.incoming import Theirs
 from sessionary.sync.install import refuse_strangers
 from sessionary.sync.local_files import LocalPart, opened
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Beside, Outcome, SyncStatus
+from sessionary.sync.report import Beside, Outcome, SyncStatus, outcome_for
 from sessionary.sync.rules import rule_of
 from sessionary.sync.shown import is_before
 from sessionary.sync.state import SyncedState
@@ -84,7 +84,7 @@ class ConflictFinder(Step):
             agreed is not None and (agreed.etag == record.etag or is_before(record, agreed))
         )
         held = None if unmoved else self.held(ref, agreed, record)
-        return held or Outcome(ref.session_id, self._projects.identity(ref), SyncStatus.IN_STEP)
+        return held or outcome_for(ref, self._projects.identity(ref), SyncStatus.IN_STEP)
 
     def held(self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None) -> Outcome | None:
         """Return the outcome of a session that waits for the user; None otherwise. Raises as `files`."""
@@ -92,11 +92,7 @@ class ConflictFinder(Step):
             return None
         beside = tuple(self.files(ref, agreed, record))
         project = self._projects.identity(ref)
-        return (
-            Outcome(ref.session_id, project, SyncStatus.HELD_BACK, FOR_USER, beside=beside)
-            if beside
-            else None
-        )
+        return outcome_for(ref, project, SyncStatus.HELD_BACK, FOR_USER, beside) if beside else None
 
     def files(self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord) -> list[Beside]:
         """Return the files of a session that both sides have changed and only the user may merge.

@@ -41,8 +41,17 @@ from sessionary.sync.local_files import Surveyor
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import Puller, open_here
 from sessionary.sync.pushing import Pusher
-from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Hold, Outcome, Report, SyncStatus, is_text, no_text, outcome_of
+from sessionary.sync.remote import HeadRecord, Remote, heads_by_name
+from sessionary.sync.report import (
+    Hold,
+    Outcome,
+    Report,
+    SyncStatus,
+    is_text,
+    no_text,
+    outcome_for,
+    outcome_of,
+)
 from sessionary.sync.restoring import Earlier
 from sessionary.sync.retry import Cost, RetryingRemote
 from sessionary.sync.rules import Projects, Rules, SameNames
@@ -70,7 +79,7 @@ class Engine:
 
     Args:
         layout: the local sessions.
-        remote: the remote; calls with passing failures are retried.
+        remote: the remote; calls with passing failures are retried. A `RetryingRemote` may serve several engines.
         state_dir: folder of the agreed states, one for each remote and home. Disposable.
         rules: which projects and files are synchronised.
         projects: shared names of projects.
@@ -103,7 +112,7 @@ class Engine:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.layout = layout
-        self.remote = RetryingRemote(remote, sleep=sleep)
+        self.remote = remote if isinstance(remote, RetryingRemote) else RetryingRemote(remote, sleep=sleep)
         self.states = States(os.fspath(state_dir), fs)
         self.rules = rules or Rules()
         self.projects = projects or SameNames()
@@ -140,7 +149,7 @@ class Engine:
         only: Iterable[SessionRef] | None = None,
         *,
         look: bool = False,
-        listed: Mapping[str, HeadRecord] | None = None,
+        heads: Mapping[str, HeadRecord] | None = None,
     ) -> Report:
         """Send local changes.
 
@@ -148,7 +157,7 @@ class Engine:
             only: the changed sessions, if the caller knows them; a missing one was deleted. By default all.
             look: list the heads first, and send again what the remote has lost. Otherwise that is detected only for
                 sessions with changes.
-            listed: a recent result of `listed`, instead of listing the heads.
+            heads: a recent result of `listed`, instead of listing the heads.
 
         Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the
         remote has each session in its old or its new state, never a mixture, and the next push does the rest.
@@ -162,7 +171,7 @@ class Engine:
             asked = None if only is None else self._named(only, report)
             here = self._here(report) if asked is None else self._there(asked)
             age_cleanup.forget_those_here(self._fs, here.values())
-            pusher, heads = self._pusher(), self.listed() if look else listed
+            pusher, heads = self._pusher(), self.listed() if look and heads is None else heads
             for name, ref in pusher.parents_first(here):
                 work = partial(self._push, pusher, name, ref, shown(heads, name))
                 report.outcomes += self._guarded(ref, work)
@@ -183,10 +192,13 @@ class Engine:
         Raises:
             RemoteError: they cannot be listed.
         """
-        return {record.name: record for record in heads_of(self.remote)}
+        return heads_by_name(self.remote)
 
-    def pull(self) -> Report:
+    def pull(self, heads: Mapping[str, HeadRecord] | None = None) -> Report:
         """Fetch remote changes.
+
+        Args:
+            heads: a recent result of `listed`, instead of listing the heads.
 
         Durability: a session that is reported as pulled survives a power cut. If this does not return, each file is
         in its old or its new state, and the next pull does the rest.
@@ -198,15 +210,21 @@ class Engine:
         with self._working() as report:
             puller = self._puller()
             device = self.states.device()
-            for record, agreed, head in self._parents_first(heads_of(self.remote), report):
+            for record, agreed, head in self._parents_first(
+                (self.listed() if heads is None else heads).values(), report
+            ):
                 report.outcomes += self._pull(puller, record, agreed, head, device)
             return report
 
-    def status(self) -> Report:
-        """Return the status of every session, from heads and local files. Changes nothing."""
+    def status(self, heads: Mapping[str, HeadRecord] | None = None) -> Report:
+        """Return the status of every session, from heads and local files. Changes nothing.
+
+        Args:
+            heads: a recent result of `listed`, instead of listing the heads.
+        """
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
-        heads, here = self.listed(), self._here(report)
+        heads, here = self.listed() if heads is None else heads, self._here(report)
         linked = {one.session_id for one in report.outcomes if is_link(one.error)}
         for name in sorted({*here, *heads}):
             ref, record = here.get(name), heads.get(name)
@@ -320,7 +338,7 @@ class Engine:
     def _look(self, name: str, ref: SessionRef) -> Outcome:
         """Return the status of a session of which a version may be held back."""
         holds = self._held_back.find(ref, self.states.agreed(name), self.remote.read_head(name))
-        outcome = Outcome(ref.session_id, self.projects.identity(ref), SyncStatus.IN_STEP)
+        outcome = outcome_for(ref, self.projects.identity(ref), SyncStatus.IN_STEP)
         return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
     # -- implementation
@@ -367,7 +385,7 @@ class Engine:
         """Run the work for one session; its error is reported, and does not stop the others."""
         project = self._project_or_local(ref)
         if self._unanswered >= GIVE_UP:
-            return [Outcome(ref.session_id, project, SyncStatus.HELD_BACK, "the remote does not answer")]
+            return [outcome_for(ref, project, SyncStatus.HELD_BACK, "the remote does not answer")]
         try:
             outcome = work()
         except UnicodeEncodeError:
@@ -387,7 +405,7 @@ class Engine:
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
         held = isinstance(error, Locked | NotFound | Conflict) or is_link(error)
         standing = SyncStatus.HELD_BACK if held else SyncStatus.FAILED
-        return Outcome(session, project, standing, str(error), error=error)
+        return Outcome(session, project, standing, str(error), error=error, kind=self.layout.name)
 
     def _ref(self, agreed: SyncedState) -> SessionRef:
         return SessionRef(agreed.head.kind, agreed.head.session, agreed.folder, agreed.head.project)
@@ -565,7 +583,7 @@ class Engine:
                 return held
             note = self._open_here(ref) or (BOTH_CHANGED if standing is SyncStatus.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
-        outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
+        outcome = outcome_for(ref, self.projects.identity(ref), standing, note, beside)
         return self._surveyor.with_left_out(
             ref, with_holds(outcome, holds), None if known is None else known.head
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, is_folder, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, is_folder, make_folder, read_bytes, stat_or_none
 from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind
@@ -135,10 +135,10 @@ class Placer:
                 self._stage_items(staged, head, theirs, mine.get(part))
                 continue
             path = os.path.join(staged, part)
-            self.make_dirs(os.path.dirname(path))
+            make_folder(self._fs, os.path.dirname(path))
             with opened(self._fs, mine.get(part)) as file:
                 atomic.replace(path, theirs.all(file), fs=self._fs)
-        self.make_dirs(staged)
+        make_folder(self._fs, staged)
         for ledger, owner in head.owners.items():
             if owner != device and ledger in found.theirs:
                 ledger_owner.name_owner(os.path.join(staged, ledger), owner, here=False, fs=self._fs)
@@ -149,7 +149,7 @@ class Placer:
         refuse_strange_items(self._layout, head, items)
         for name, one in bundles.names_of(items).items():
             path = os.path.join(staged, name)
-            self.make_dirs(os.path.dirname(path))
+            make_folder(self._fs, os.path.dirname(path))
             atomic.create(path, one.data, fs=self._fs)
 
     def enter(self, staged: str, ref: SessionRef) -> None:
@@ -178,17 +178,6 @@ class Placer:
         """Remove a staged session that is not needed."""
         if stat_or_none(self._fs, staged) is not None:
             atomic.erase_tree(staged, fs=self._fs)
-
-    def make_dirs(self, folder: str) -> None:
-        """Make a folder, durably.
-
-        Raises:
-            StorageFailed: it cannot be made.
-        """
-        try:
-            make_dirs(self._fs, folder)
-        except OSError as error:
-            raise storage_failed(error, "make", folder) from error
 
     def _files(self, folder: str, below: str = "") -> Iterator[str]:
         for name in sorted(self._fs.listdir(os.path.join(folder, below))):
@@ -221,5 +210,4 @@ class Placer:
                 atomic.quarantine(target, "conflict", fs=self._fs)
                 atomic.replace(target, (ours,), fs=self._fs)
                 return
-        self.make_dirs(os.path.dirname(target))
         atomic.move_folder(source, target, fs=self._fs)

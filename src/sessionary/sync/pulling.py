@@ -11,6 +11,7 @@ interrupted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -283,7 +284,7 @@ class Puller(Step):
         self._agree(record, head, ref, found, None)
         self._states.forget_move(record.name)
         note = f"another device has continued it; the local version is {new_id} now"
-        return Outcome(head.session, head.project, SyncStatus.DIVERGED, note, sibling=new_id)
+        return replace(outcome_of(head, SyncStatus.DIVERGED, note), sibling=new_id)
 
     def _sibling(
         self,

@@ -305,6 +305,11 @@ def heads_of(remote: Remote, *, anew: bool = False) -> Iterator[HeadRecord]:
         yield from page.heads
 
 
+def heads_by_name(remote: Remote) -> dict[str, HeadRecord]:
+    """Return all heads by name. Raises as `heads_of`."""
+    return {record.name: record for record in heads_of(remote)}
+
+
 def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
     """Yield all blocks of a range without their bytes, over all its pages. Raises as `blocks_of`."""
     pages: Iterator[StatPage] = _pages(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from sessionary.errors import Invalid
 from sessionary.model import SessionRef
-from sessionary.sync.heads import Head
+from sessionary.sync.heads import Head, place_of
+from sessionary.sync.remote import HeadRecord
 from sessionary.sync.retry import Cost
+from sessionary.sync.rules import Rules
 
 
 class SyncStatus(Enum):
@@ -90,6 +93,7 @@ class Outcome:
         beside: its files in two versions that the user may want to compare; set by a status.
         held: versions of its files that are not synchronised because they are damaged.
         undo: how to restore removed lines, if there are any.
+        kind: the kind of session, as its layout is called.
     """
 
     session_id: str
@@ -101,6 +105,7 @@ class Outcome:
     beside: tuple[Beside, ...] = ()
     held: tuple[Hold, ...] = ()
     undo: Undo | None = None
+    kind: str = ""
 
 
 @dataclass(slots=True)
@@ -117,12 +122,42 @@ class Report:
 
 def outcome_of(head: Head, standing: SyncStatus, note: str = "") -> Outcome:
     """Return an outcome for the session of a head."""
-    return Outcome(head.session, head.project, standing, note)
+    return Outcome(head.session, head.project, standing, note, kind=head.kind)
 
 
-def joined(first: Report, second: Report) -> Report:
-    """Return both reports as one."""
-    return Report([*first.outcomes, *second.outcomes], first.cost + second.cost)
+def outcome_for(
+    ref: SessionRef,
+    project: str | None,
+    standing: SyncStatus,
+    note: str = "",
+    beside: tuple[Beside, ...] = (),
+) -> Outcome:
+    """Return an outcome for a local session."""
+    return Outcome(ref.session_id, project, standing, note, beside=beside, kind=ref.kind)
+
+
+def joined(reports: Iterable[Report]) -> Report:
+    """Return several reports as one."""
+    every = list(reports)
+    outcomes = [outcome for report in every for outcome in report.outcomes]
+    return Report(outcomes, sum((report.cost for report in every), Cost()))
+
+
+def of_unknown_kinds(
+    records: Iterable[HeadRecord], known: Collection[str], rules: Rules
+) -> Iterator[Outcome]:
+    """Yield the sessions of kinds that only newer versions know, as held back.
+
+    Args:
+        records: the heads on the remote.
+        known: the known kinds.
+        rules: which projects are synchronised.
+    """
+    for record in records:
+        place = place_of(record.data)
+        if place is not None and place.kind not in known and rules.admits(place.project):
+            note = f"sessions of the kind {place.kind!r} need a newer version of Sessionary"
+            yield Outcome(place.session, place.project, SyncStatus.HELD_BACK, note, kind=place.kind)
 
 
 def is_text(name: str) -> bool:

@@ -46,12 +46,19 @@ class RetryingRemote(WrappedRemote):
         inner: the remote.
         sleep: waits, in seconds.
         tries: number of attempts in all.
+        on_call: called before each call.
     """
 
     def __init__(
-        self, inner: Remote, *, sleep: Callable[[float], None] = time.sleep, tries: int = TRIES
+        self,
+        inner: Remote,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        tries: int = TRIES,
+        on_call: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(inner)
+        self._on_call = on_call
         self.cost = Cost()
         self._sleep = sleep
         self._tries = tries
@@ -61,6 +68,7 @@ class RetryingRemote(WrappedRemote):
         up = sum(len(one) for one in arguments if isinstance(one, bytes))
         pause = FIRST_PAUSE
         for left in reversed(range(self._tries)):
+            self._on_call()
             self.cost.requests += 1
             self.cost.bytes_up += up
             charged, fetched = super().ru, super().fetched

@@ -11,14 +11,13 @@ import json
 import os
 from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from sessionary.codec import encode_document
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
 from sessionary.errors import Invalid, NotFound
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes import check_address, cosmos_address
@@ -112,13 +111,9 @@ def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = 
     Raises:
         StorageFailed: the file cannot be written; the old settings are unchanged.
     """
-    place = Path(path)
-    try:
-        make_dirs(fs, str(place.parent))
-    except OSError as error:
-        raise storage_failed(error, "make", str(place.parent)) from error
+    make_folder(fs, os.path.dirname(os.fspath(path)))
     data = encode_document(msgspec.to_builtins(settings))  # paths may be any bytes: escaped
-    atomic.replace(str(place), (data, b"\n"), fs=fs)
+    atomic.replace(os.fspath(path), (data, b"\n"), fs=fs)
 
 
 def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], layout: str) -> str:

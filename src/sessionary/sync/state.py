@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spooled_file import Spool
 from sessionary.sync.blocks import Piece
@@ -136,10 +136,7 @@ class States:
         Raises:
             StorageFailed: the folder cannot be made.
         """
-        try:
-            make_dirs(self._fs, self.folder)
-        except OSError as error:
-            raise storage_failed(error, "make", self.folder) from error
+        make_folder(self._fs, self.folder)
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
     def device(self, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:

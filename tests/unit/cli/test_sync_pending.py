@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sessionary.cli.app import cli
-from sessionary.cli.sync.conflicts import UNKNOWN, Pair, pairs
-from sessionary.cli.sync.resolving import _named
+from sessionary.cli.sync.resolving import UNKNOWN, Pair, named_pair, pairs
 from sessionary.errors import AmbiguousId, Corrupt, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
@@ -40,7 +39,7 @@ def found(home: Path) -> list[Pair]:
 def unknown(home: Path) -> list[tuple[str, str]]:
     known, doubtful = pairs([AmplifierSyncLayout(home)])
     assert known == []
-    return [(one.session_id, one.note) for one in doubtful]
+    return [(one.id, one.note) for one in doubtful]
 
 
 def folder(home: Path, session: str) -> Path:
@@ -105,7 +104,7 @@ def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("session: [\n")
     known, (one,) = pairs([layout])
-    assert (known, one.what, one.kind, one.session_id) == ([], UNKNOWN, "brainstorm", DERIVED[0])
+    assert (known, one.what, one.kind, one.id) == ([], UNKNOWN, "brainstorm", DERIVED[0])
     assert one.note.startswith(f"{path.name} cannot be read")
 
 
@@ -114,16 +113,18 @@ def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
         conversation(tmp_path, name, None)
         conversation(tmp_path, sibling, name)
     both = found(tmp_path)
-    named = _named(both, "shop")
+    named = named_pair(both, "shop")
     assert named is not None
     assert named.original.session_id == "shop"
-    assert _named(both, DERIVED[1][:8]) == next(pair for pair in both if pair.original.session_id == "shop-2")
-    assert _named(both, "other") is None
+    assert named_pair(both, DERIVED[1][:8]) == next(
+        pair for pair in both if pair.original.session_id == "shop-2"
+    )
+    assert named_pair(both, "other") is None
     with pytest.raises(AmbiguousId):
-        _named(both, "sh")
+        named_pair(both, "sh")
     conversation(tmp_path, str(uuid5(NAMESPACE_OID, "c")), "shop")
     with pytest.raises(AmbiguousId, match="several pairs"):
-        _named(found(tmp_path), "shop")
+        named_pair(found(tmp_path), "shop")
 
 
 def resolve(home: Path, *words: str) -> Any:

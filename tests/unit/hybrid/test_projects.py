@@ -8,7 +8,8 @@ import pytest
 
 from sessionary import HybridSessionStore
 from sessionary.layouts.amplifier.ids import path_slug
-from sessionary.sync.bindings import identities_on
+from sessionary.sync.bindings import identities_in
+from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.unit.hybrid.conftest import META, say
 
@@ -52,7 +53,7 @@ def test_two_folders_of_one_name_do_not_get_the_sessions_of_one_another(
     keep(play, "p")
     assert pulled(work) == {"w"}
     assert pulled(play) == {"p"}
-    assert len(set(identities_on(server.remote()))) == 2
+    assert len(set(identities_in(heads_of(server.remote())))) == 2
 
 
 def test_a_second_machine_has_the_sessions_of_its_only_folder_of_that_name(
@@ -71,7 +72,7 @@ def test_a_folder_that_may_be_two_projects_becomes_one_of_its_own_and_waits_for_
     assert pulled(elsewhere) == set()
     keep(elsewhere, "e")
     assert pulled(elsewhere) == {"e"}
-    assert len(set(identities_on(server.remote()))) == 3
+    assert len(set(identities_in(heads_of(server.remote())))) == 3
 
 
 def test_other_folders_of_the_home_count_though_no_store_was_opened_there(

@@ -10,9 +10,10 @@ from sessionary.errors import NotFound, RemoteError
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
-from sessionary.sync.bindings import Bindings, base_of, identities_on
+from sessionary.sync.bindings import Bindings, base_of, identities_in
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
+from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 
@@ -48,7 +49,7 @@ class Machine:
     def bindings(self, *, keep: bool = True) -> Bindings:
         return Bindings(
             str(self.root / "state" / "projects.json"),
-            identities=lambda: identities_on(self.server.remote()),
+            identities=lambda: identities_in(heads_of(self.server.remote())),
             machine=self.root.name,
             keep=keep,
         )
@@ -107,7 +108,7 @@ def test_the_second_folder_of_a_name_is_a_project_of_its_own(a: Machine) -> None
     assert second.startswith("folder:app#")
     assert len(second.partition("#")[2]) == 8
     assert set(second.partition("#")[2]) <= set(HEX)
-    assert set(identities_on(a.server.remote())) == {"folder:app", second}
+    assert set(identities_in(heads_of(a.server.remote()))) == {"folder:app", second}
 
 
 def test_two_new_folders_of_one_name_share_nothing_either(a: Machine) -> None:
@@ -221,7 +222,7 @@ def test_rebinding_sends_the_sessions_to_the_other_project_and_deletes_none(a: M
     a.bindings().bind(str(play), "folder:app#00000000", "folder:app")
     a.engine().forget_rebound()
     assert a.push()["p"].standing is SyncStatus.PUSHED
-    assert set(identities_on(a.server.remote())) == {"folder:app", second, "folder:app#00000000"}
+    assert set(identities_in(heads_of(a.server.remote()))) == {"folder:app", second, "folder:app#00000000"}
     assert a.names(play) == {"p"}
     assert a.names(work) == {"w"}
 

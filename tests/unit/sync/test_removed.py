@@ -234,14 +234,14 @@ def spoilt(count: int) -> list[SessionaryError]:
 
 
 def test_the_command_names_the_files_and_the_remedy() -> None:
-    told = list(gc._told(Removal(spoilt=spoilt(2))))
+    told = list(gc._removal_lines(Removal(spoilt=spoilt(2))))
     assert told[:-1] == [
         "! 2 blocks not restored, though a session may need them",
         "    block 0 is damaged: /removed/0",
         "    block 1 is damaged: /removed/1",
         "    bring it back",
     ]
-    assert list(gc._told(Removal(spoilt=spoilt(9))))[6] == "    and 4 more; --json lists all"
+    assert list(gc._removal_lines(Removal(spoilt=spoilt(9))))[6] == "    and 4 more; --json lists all"
     found = gc._document(Removal().found, Removal(spoilt=spoilt(9)))
     assert [one["path"] for one in found["spoilt"]] == [f"/removed/{n}" for n in range(9)]
     assert found["spoilt"][0]["error"] == "Corrupt"

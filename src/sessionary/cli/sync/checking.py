@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
 
 from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import print_command, set_in
 from sessionary.cli.sync import places
-from sessionary.cli.sync.formatting import cost_line
-from sessionary.cli.text import one_line, shell_line
+from sessionary.cli.sync.formatting import cost_line, cost_object
+from sessionary.cli.text import one_line
 from sessionary.errors import Corrupt
 from sessionary.sync.checking import Checked, Fault
+from sessionary.sync.report import Report
 from sessionary.sync.retry import Cost
-
-
-class _Found(NamedTuple):
-    kind: str
-    checked: Checked
 
 
 @click.command(
@@ -34,16 +28,12 @@ Examples:
   sessionary sync check --json | jq '.sessions[] | select(.faults != [])'
 """,
 )
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @click.option(
     "--repair", is_flag=True, help="Upload missing or damaged blocks and heads again, from the local files."
 )
 @options.as_json("the sessions", "one session")
-def check_command(
-    home: Path | None, root: Path, settings_path: Path | None, repair: bool, json_: bool, jsonl: bool
-) -> int:
+def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, jsonl: bool) -> int:
     """Read the remote copies of the local sessions, and compare them by hash with what was uploaded.
 
     All blocks of these sessions are downloaded. Local files are never changed. Without --repair the remote is
@@ -58,41 +48,38 @@ def check_command(
     There is no undo, and none is needed: the same data is uploaded again.
     """
     options.one_format(json_, jsonl)
-    here = places.here_of(home, root, settings_path)
-    found: list[_Found] = []
-    cost = Cost()
-    with places.connected(here, "checking") as line:
-        device = ""
-        for engine in here.engines(line):
-            heads = engine.listed()
-            cost += engine.remote.cost  # the check counts from zero
-            device = device or engine.checker.device()
-            found += [_Found(engine.layout.name, one) for one in engine.checker.check(heads, repair=repair)]
-            cost += engine.remote.cost
-    cost.requests -= line.spared.requests
-    cost.bytes_down -= line.spared.bytes_down
+    here = select()
+    found: list[Checked] = []
+    reports: list[Report] = []
+    with places.connected(here, "checking") as remote:
+        engines = remote.engines()
+        device = engines[0].checker.device()
+        for engine in engines:
+            found += engine.checker.check(remote.heads, repair=repair)
+            reports.append(Report(cost=remote.remote.cost))
+        cost = remote.report(reports).cost
     if json_ or jsonl:
         output.holding(_document(found, device, cost), "sessions", jsonl=jsonl)
     else:
         output.lines(_lines(found, device))
-        if not repair and any(not one.checked.is_right for one in found):
-            print_command("next", shell_line(["sessionary", "sync", "check", "--repair", *here.given]))
+        if not repair and not all(one.is_right for one in found):
+            print_command("next", here.command("check", "--repair"))
         output.aside(cost_line(cost))
     return _code(found)
 
 
-def _code(found: list[_Found]) -> int:
-    if not all(one.checked.is_right for one in found):
+def _code(found: list[Checked]) -> int:
+    if not all(one.is_right for one in found):
         return Corrupt.exit_code
-    return options.PARTLY if any(one.checked.error is not None for one in found) else 0
+    return options.PARTLY if any(one.error is not None for one in found) else 0
 
 
-def _lines(found: list[_Found], device: str) -> Iterator[str]:
+def _lines(found: list[Checked], device: str) -> Iterator[str]:
     yield f"this machine is {device} in heads"
     for one in found:
-        yield from _session(one.checked)
+        yield from _session(one)
     counts = _counts(found)
-    blocks = sum(one.checked.blocks for one in found)
+    blocks = sum(one.blocks for one in found)
     whole = formatting.count(counts["whole"], "session")
     parts = [f"{whole} complete on the remote ({formatting.count(blocks, 'block')} read)"]
     parts += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
@@ -124,30 +111,29 @@ def _word(one: Checked) -> str:
     return "not compared" if one.note else "whole"
 
 
-def _counts(found: list[_Found]) -> Counter[str]:
-    return Counter(_word(one.checked) for one in found)
+def _counts(found: list[Checked]) -> Counter[str]:
+    return Counter(map(_word, found))
 
 
-def _document(found: list[_Found], device: str, cost: Cost) -> dict[str, Any]:
+def _document(found: list[Checked], device: str, cost: Cost) -> dict[str, Any]:
     """With the field names of docs/cli-json.md."""
     return {
         "device": device,
         "sessions": [_object(one) for one in found],
         "counts": {word.replace(" ", "_"): count for word, count in sorted(_counts(found).items())},
-        "blocks": sum(one.checked.blocks for one in found),
-        "cost": {**asdict(cost), "ru": round(cost.ru, 2)},
+        "blocks": sum(one.blocks for one in found),
+        "cost": cost_object(cost),
     }
 
 
-def _object(one: _Found) -> dict[str, Any]:
-    checked, error = one.checked, one.checked.error
+def _object(one: Checked) -> dict[str, Any]:
     return {
-        "id": checked.session_id,
+        "id": one.session_id,
         "kind": one.kind,
-        "project": checked.project,
-        "state": _word(checked).replace(" ", "_"),
-        "blocks": checked.blocks,
-        "faults": [fault._asdict() for fault in checked.faults],
-        "note": checked.note,
-        "error": None if error is None else error.as_dict(),
+        "project": one.project,
+        "state": _word(one).replace(" ", "_"),
+        "blocks": one.blocks,
+        "faults": [fault._asdict() for fault in one.faults],
+        "note": one.note,
+        "error": None if one.error is None else one.error.as_dict(),
     }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -12,8 +11,7 @@ import click
 from sessionary.cli import changing, completing, formatting, options, output
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
-from sessionary.errors import AmbiguousId, NotFound
-from sessionary.layouts.session_ids import LATEST, ids_named
+from sessionary.errors import NotFound
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.restoring import Generation, Restored
@@ -28,22 +26,18 @@ Examples:
 """,
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @options.as_json("the versions", "one version")
-def history_command(
-    session: str, home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool
-) -> int:
+def history_command(select: Callable[[], places.Here], session: str, json_: bool, jsonl: bool) -> int:
     """List the versions of a session on the remote: the current one, and those from before a rewind.
 
     Each pushed change of a brainstorm is a version. The remote keeps the last eight; older ones, and those
     removed by `sync gc --remove`, are listed as gone. Changes nothing.
     """
     options.one_format(json_, jsonl)
-    here = places.here_of(home, root, settings_path)
-    with places.connected(here, "looking") as line:
-        engine, ref = _session(here, here.engines(line, keep=False), session)
+    here = select()
+    with places.connected(here, "looking") as remote:
+        engine, ref = _session(remote, session, keep=False)
         found = engine.earlier.generations(ref)
     if json_ or jsonl:
         document = {"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))}
@@ -65,10 +59,7 @@ Examples:
 """,
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
-@places.home
-@places.root
-@places.settings_file
-@places.quiet
+@places.local(quiet=True)
 @click.option(
     "--generation", type=click.IntRange(0), metavar="N", help="The version, as listed by `sync history`."
 )
@@ -80,11 +71,8 @@ Examples:
 )
 @options.json_result
 def restore_command(
+    select: Callable[[], places.Here],
     session: str,
-    home: Path | None,
-    root: Path,
-    settings_path: Path | None,
-    quiet: float,
     generation: int | None,
     kept: str | None,
     json_: bool,
@@ -99,14 +87,14 @@ def restore_command(
     """
     if (generation is None) == (kept is None):
         raise click.UsageError("give --generation N, or --from FILE to undo a restore")
-    here = places.here_of(home, root, settings_path, quiet)
-    with places.connected(here, "restoring") as line:
-        engine, ref = _session(here, here.engines(line), session)
+    here = select()
+    with places.connected(here, "restoring") as remote:
+        engine, ref = _session(remote, session)
         if kept is not None:
             done = engine.earlier.restore_kept(ref, kept)
         else:
             done = engine.earlier.restore(ref, generation or 0)
-        here.written(ref)
+        here.mark_closed(ref)
     undo = [
         here.command("restore", ref.session_id, "--from", os.path.basename(one.kept))
         for one in done
@@ -116,33 +104,23 @@ def restore_command(
         files = [one._asdict() for one in done]
         output.value({"id": ref.session_id, "kind": ref.kind, "files": files, "undo": undo})
         return 0
-    output.lines(_told(ref, done))
-    for line_ in undo:
-        changing.print_command("undo", line_)
+    output.lines(_restored(ref, done))
+    for line in undo:
+        changing.print_command("undo", line)
     output.aside("next: sessionary sync push")
     return 0
 
 
-def _session(here: places.Here, engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
+def _session(remote: places.Connection, word: str, *, keep: bool = True) -> tuple[Engine, SessionRef]:
     """The local session that a word names, and its engine."""
-    word = here.latest() if word == LATEST else word
-    refs = [(engine, ref) for engine in engines for ref in engine.layout.discover()]
-    named = set(ids_named(word, [ref.session_id for _, ref in refs]))
-    found = [(engine, ref) for engine, ref in refs if ref.session_id in named]
-    if not found:
+    found = remote.find(word, keep=keep)
+    if found is None:
         raise NotFound(
             f"no local session matches {word}",
             session=word,
             hint="`sessionary sync status --all` lists them; `sync pull` downloads missing ones",
         )
-    if len(found) > 1:
-        raise AmbiguousId(
-            f"{len(found)} sessions match {word}",
-            session=word,
-            details={"matches": sorted(ref.locator for _, ref in found)},
-            hint="give more of the id",
-        )
-    return found[0]
+    return found
 
 
 def _object(one: Generation) -> dict[str, Any]:
@@ -168,7 +146,7 @@ def _lines(found: list[Generation]) -> Iterator[str]:
         yield f"{output.paint('▶', 'green') if one.present else ' '} {number}  {one_line(what)}{files}"
 
 
-def _told(ref: SessionRef, done: list[Restored]) -> Iterator[str]:
+def _restored(ref: SessionRef, done: list[Restored]) -> Iterator[str]:
     for one in done:
         size = formatting.size(one.size)
         yield from changing.done(f"{one_line(ref.session_id)}: {one_line(one.name)} is restored ({size})")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
 
 from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import set_in
@@ -24,69 +25,31 @@ _SIGNS = {
 _ORDER = list(SyncStatus)
 
 
-class SessionOutcome(NamedTuple):
-    """The result for one session, and its kind."""
-
-    kind: str
-    outcome: Outcome
-
-
-class Result(NamedTuple):
-    """The results for all sessions, and the cost."""
-
-    outcomes: list[SessionOutcome]
-    cost: Cost
-
-    @property
-    def code(self) -> int:
-        """The exit code: 3 if something failed, or is held back because it is damaged or behind a symbolic link."""
-        return options.PARTLY if any(_needs_attention(one.outcome) for one in self.outcomes) else 0
-
-
-def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:
-    """Merge the reports of several layouts.
-
-    Args:
-        reports: the kind of each layout, and the reports of its sessions.
-        spared: the cost that they counted without a request to the remote; read after all reports.
-    """
-    outcomes: list[SessionOutcome] = []
-    cost = Cost()
-    for kind, report in reports:
-        outcomes += [SessionOutcome(kind, outcome) for outcome in report.outcomes]
-        cost.requests += report.cost.requests
-        cost.bytes_up += report.cost.bytes_up
-        cost.bytes_down += report.cost.bytes_down
-        cost.ru += report.cost.ru
-    cost.requests -= spared.requests
-    cost.bytes_down -= spared.bytes_down
-    return Result(sorted(outcomes, key=_rank), cost)
-
-
-def document(result: Result, here: Here) -> dict[str, Any]:
+def document(report: Report, here: Here) -> dict[str, Any]:
     """The result with the field names of docs/cli-json.md."""
     return {
         "remote": here.settings.remote,
         "tenant": here.settings.tenant,
         "device": here.settings.device,
-        "sessions": [_object(one, here) for one in result.outcomes],
-        "counts": {_word(standing): count for standing, count in _counts(result.outcomes)},
-        "cost": {
-            "requests": result.cost.requests,
-            "bytes_up": result.cost.bytes_up,
-            "bytes_down": result.cost.bytes_down,
-            "ru": round(result.cost.ru, 2),
-        },
+        "sessions": [_object(one, here) for one in _sorted(report)],
+        "counts": {standing.name.lower(): count for standing, count in _counts(report)},
+        "cost": cost_object(report.cost),
     }
 
 
-def lines(result: Result, here: Here, *, all_: bool = False) -> Iterator[str]:
+def cost_object(cost: Cost) -> dict[str, Any]:
+    """The cost with the field names of docs/cli-json.md."""
+    return {**asdict(cost), "ru": round(cost.ru, 2)}
+
+
+def lines(report: Report, here: Here, *, all_: bool = False) -> Iterator[str]:
     """The lines to print: each session with something to report, then a summary line."""
-    for one in result.outcomes:
-        if all_ or one.outcome.standing is not SyncStatus.IN_STEP or one.outcome.beside:
+    for one in _sorted(report):
+        if all_ or one.standing is not SyncStatus.IN_STEP or one.beside:
             yield from _line(one, here)
-    counts = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.outcomes))
-    yield output.paint("✓", "green") + f" {counts or 'no sessions'}" if not result.code else f"✗ {counts}"
+    counts = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(report))
+    is_good = not exit_code(report)
+    yield output.paint("✓", "green") + f" {counts or 'no sessions'}" if is_good else f"✗ {counts}"
 
 
 def cost_line(cost: Cost) -> str:
@@ -96,27 +59,37 @@ def cost_line(cost: Cost) -> str:
     return f"{formatting.count(cost.requests, 'request')}, {up} up, {down} down{units}"
 
 
-def print_result(result: Result, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
+def exit_code(report: Report) -> int:
+    """The exit code: 3 if something failed, or is held back because it is damaged or behind a symbolic link."""
+    for one in report.outcomes:
+        is_damaged = any(not hold.is_behind for hold in one.held)
+        if one.standing is SyncStatus.FAILED or is_damaged or is_link(one.error):
+            return options.PARTLY
+    return 0
+
+
+def print_result(report: Report, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
     """Print a result; return the exit code."""
     if json_ or jsonl:
-        output.holding(document(result, here), "sessions", jsonl=jsonl)
+        output.holding(document(report, here), "sessions", jsonl=jsonl)
     else:
-        output.lines(lines(result, here, all_=all_))
-        output.aside(cost_line(result.cost))
-    return result.code
+        output.lines(lines(report, here, all_=all_))
+        output.aside(cost_line(report.cost))
+    return exit_code(report)
 
 
-def _rank(one: SessionOutcome) -> tuple[int, str, str]:
-    return _ORDER.index(one.outcome.standing), one.outcome.project or "", one.outcome.session_id
+def _sorted(report: Report) -> list[Outcome]:
+    return sorted(
+        report.outcomes, key=lambda one: (_ORDER.index(one.standing), one.project or "", one.session_id)
+    )
 
 
-def _counts(outcomes: Sequence[SessionOutcome]) -> list[tuple[SyncStatus, int]]:
-    counted = Counter(one.outcome.standing for one in outcomes)
-    return sorted(counted.items(), key=lambda pair: _ORDER.index(pair[0]))
+def _counts(report: Report) -> Iterable[tuple[SyncStatus, int]]:
+    counted = Counter(one.standing for one in report.outcomes)
+    return ((standing, counted[standing]) for standing in _ORDER if counted[standing])
 
 
-def _line(one: SessionOutcome, here: Here) -> Iterator[str]:
-    outcome = one.outcome
+def _line(outcome: Outcome, here: Here) -> Iterator[str]:
     sign, colour = _SIGNS.get(outcome.standing, ("!", "yellow") if outcome.beside else (" ", "dim"))
     project = f"  {one_line(outcome.project)}" if outcome.project else ""
     head = f"{outcome.standing.value:<12}  {one_line(outcome.session_id)}{project}"
@@ -125,21 +98,20 @@ def _line(one: SessionOutcome, here: Here) -> Iterator[str]:
         yield from set_in("    " + one_line(outcome.note))
     for beside in outcome.beside:
         yield from set_in("    " + one_line(_two_versions(beside)))
-    for words, command in _ways(one, here):
+    for words, command in _ways(outcome, here):
         yield harmless(f"    {words}: {command}")  # commands are never cut
     hint = outcome.error.hint if isinstance(outcome.error, SessionaryError) else None
     if hint and not outcome.held:
         yield from set_in("    " + one_line(hint))
 
 
-def _ways(one: SessionOutcome, here: Here) -> Iterator[tuple[str, str]]:
+def _ways(outcome: Outcome, here: Here) -> Iterator[tuple[str, str]]:
     """The commands that settle what is held back or restore what was removed, with their effects."""
-    outcome = one.outcome
     session = outcome.session_id
     if undo := _undo(outcome, here):
         yield "undo", undo
     where = {hold.where for hold in outcome.held if not hold.is_behind}
-    repair = here.repair(one.kind, session)
+    repair = here.repair(outcome.kind, session)
     if Where.HERE in where and repair is not None:
         yield "to repair it", repair
     if where & {Where.HERE, Where.REMOTE}:
@@ -155,11 +127,6 @@ def _undo(outcome: Outcome, here: Here) -> str | None:
     return here.command("restore", outcome.session_id, "--generation", str(outcome.undo.generation))
 
 
-def _needs_attention(outcome: Outcome) -> bool:
-    is_damaged = any(not hold.is_behind for hold in outcome.held)
-    return outcome.standing is SyncStatus.FAILED or is_damaged or is_link(outcome.error)
-
-
 def _two_versions(beside: Beside) -> str:
     if beside.other is None:
         return f"{beside.file}: the other version is on the remote; see `sessionary sync resolve`"
@@ -167,13 +134,13 @@ def _two_versions(beside: Beside) -> str:
     return f"{beside.file}: another version is beside it, {other}; see `sessionary sync resolve`"
 
 
-def _object(one: SessionOutcome, here: Here) -> dict[str, Any]:
-    outcome, error = one.outcome, one.outcome.error
+def _object(outcome: Outcome, here: Here) -> dict[str, Any]:
+    error = outcome.error
     return {
         "id": outcome.session_id,
-        "kind": one.kind,
+        "kind": outcome.kind,
         "project": outcome.project,
-        "standing": _word(outcome.standing),
+        "standing": outcome.standing.name.lower(),
         "note": outcome.note,
         "sibling": outcome.sibling,
         "beside": [beside._asdict() for beside in outcome.beside],
@@ -192,7 +159,3 @@ def _hold(hold: Hold) -> dict[str, Any]:
         "other": hold.other,
         "behind": hold.is_behind,
     }
-
-
-def _word(standing: SyncStatus) -> str:
-    return standing.name.lower()

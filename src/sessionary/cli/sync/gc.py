@@ -15,7 +15,6 @@ from sessionary.cli import formatting, options, output
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
-from sessionary.cli.sync.chosen import chosen
 from sessionary.cli.sync.formatting import cost_line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
@@ -43,7 +42,7 @@ Examples:
   sessionary sync gc --remove --days 90 --json | jq .removed_size
 """,
 )
-@places.settings_file
+@places.settings_option
 @click.option("--remove", is_flag=True, help="Remove unreferenced data older than --days.")
 @click.option(
     "--days",
@@ -66,7 +65,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
 
     There is no undo of --remove.
     """
-    choice = chosen(settings_path)
+    choice = places.chosen(settings_path)
     settings, inner = choice.settings, choice.connect()
     remote = RetryingRemote(inner)
     try:
@@ -78,7 +77,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
         output.value({**_document(found, done or Removal()), "cost": asdict(remote.cost)})
     else:
         output.lines(_lines(found))
-        output.lines(_told(done) if done else _not_asked(found))
+        output.lines(_removal_lines(done) if done else _not_asked(found))
         output.aside(cost_line(remote.cost))
     return options.PARTLY if found.holes or (done and not done.is_whole) else 0
 
@@ -130,7 +129,7 @@ def _not_asked(found: Leftovers) -> Iterator[str]:
         yield "next: sessionary sync gc --remove"
 
 
-def _told(done: Removal) -> Iterator[str]:
+def _removal_lines(done: Removal) -> Iterator[str]:
     if done.trimmed or done.emptied:
         past = formatting.count(done.trimmed, "rewound session")
         yield f"removed the past of {past} and the content of {formatting.count(done.emptied, 'trashed one')}"

@@ -16,10 +16,9 @@ from sessionary.cli import options, output
 from sessionary.cli.changing import done
 from sessionary.cli.project_options import may_ask
 from sessionary.cli.sync import places
-from sessionary.cli.sync.chosen import of_settings, settings_at
 from sessionary.cli.text import one_line
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, stat_or_none
+from sessionary.disk.fs import OS_FS, make_folder, stat_or_none
 from sessionary.errors import AlreadyExists, Unsupported
 from sessionary.sync.remote import OpenRemote
 from sessionary.sync.remotes import check_address
@@ -40,7 +39,7 @@ Examples:
 """,
 )
 @click.argument("address", metavar="ADDRESS")
-@places.settings_file
+@places.settings_option
 @click.option("--tenant", metavar="NAME", help="Owner of the sessions: the same name on all your machines.")
 @click.option("--device", metavar="NAME", help="Name of this machine (default: its host name).")
 @click.option(
@@ -100,7 +99,7 @@ def init_command(
     There is no undo; `sync init --replace` sets a new remote.
     """
     check_address(address)
-    place = settings_at(settings_path)
+    place = places.settings_at(settings_path)
     if not replace and stat_or_none(OS_FS, str(place)) is not None:
         raise AlreadyExists(f"{place} already has settings", path=place, hint="use --replace to replace them")
     settings = Settings(
@@ -118,7 +117,7 @@ def init_command(
     )
     settings.rules()
     made = settings.encrypt is not None and _make_key(settings.encrypt)
-    apart, there = _try(of_settings(settings).connect())
+    apart, there = _try(places.of_settings(settings).connect())
     save_settings(place, settings)
     if json_:
         output.value(_object(settings, place, apart, there, made))
@@ -181,18 +180,9 @@ def _make_key(path: str) -> bool:
         ) from error
     identity = x25519.Identity.generate()
     text = f"# The key of your sessions. Anyone who has it can read them; without it they cannot be read.\n{identity}\n"
-    _make_dirs(os.path.dirname(path))
+    make_folder(OS_FS, os.path.dirname(path))
     atomic.create(path, text.encode())
     return True
-
-
-def _make_dirs(folder: str) -> None:
-    from sessionary.disk.fs import make_dirs, storage_failed
-
-    try:
-        make_dirs(OS_FS, folder)
-    except OSError as error:
-        raise storage_failed(error, "make", folder) from error
 
 
 def _object(settings: Settings, place: Path, apart: bool | None, there: bool, made: bool) -> dict[str, Any]:

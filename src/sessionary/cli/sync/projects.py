@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,16 +63,13 @@ Examples:
   sessionary sync project list --json | jq '.[] | select(.identity == null)'
 """,
 )
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @options.as_json("the projects", "one project")
-def list_command(home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool) -> int:
+def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) -> int:
     """List the local projects with their folders, and those that only the remote has. Changes nothing."""
     options.one_format(json_, jsonl)
-    here = places.here_of(home, root, settings_path)
-    with places.connected(here, "looking") as line:
-        rows = list(_rows(here.projects(line, keep=False)))
+    with places.connected(select(), "looking") as remote:
+        rows = list(_rows(remote.projects(keep=False)))
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
     else:
@@ -90,19 +87,11 @@ Examples:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("identity", required=False, metavar="[IDENTITY]")
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @click.option("--new", is_flag=True, help="Make it a new project on the remote.")
 @options.json_result
 def bind_command(
-    folder: Path,
-    identity: str | None,
-    home: Path | None,
-    root: Path,
-    settings_path: Path | None,
-    new: bool,
-    json_: bool,
+    select: Callable[[], places.Here], folder: Path, identity: str | None, new: bool, json_: bool
 ) -> int:
     """Bind a folder without a git repository to a project on the remote.
 
@@ -112,7 +101,7 @@ def bind_command(
     """
     if (identity is None) != new:
         raise click.UsageError("give an IDENTITY or --new; `sessionary sync project list` lists them")
-    here = places.here_of(home, root, settings_path)
+    here = select()
     named = name_of(os.path.expanduser(folder))
     if named.folder is None:
         raise Invalid(
@@ -120,17 +109,17 @@ def bind_command(
             path=folder,
             hint="only a folder without a repository, or whose repository has no origin and no commit, can be bound",
         )
-    with places.connected(here, "looking") as line:
-        bindings = here.projects(line).bindings
+    with places.connected(here, "looking") as remote:
+        bindings = remote.projects().bindings
         before = bindings.known().get(named.folder)
         if identity is not None:
             own = {named.base, bindings.own(named.base, named.folder)}
             _refuse(identity, named.folder, bindings.known(), bindings.there() | own)
         bound = bindings.bind(named.folder, identity, named.base)
         if before not in (None, bound):
-            for engine in here.engines(line):
+            for engine in remote.engines():
                 engine.forget_rebound()
-    _say(named.folder, bound, before, _place(home, settings_path), json_)
+    _print_bound(here, named.folder, bound, before, json_)
     return 0
 
 
@@ -185,17 +174,13 @@ def _lines(rows: list[Row]) -> Iterator[str]:
             yield from indented("    may be " + one_line(", ".join(row.candidates)))
 
 
-def _place(home: Path | None, settings_path: Path | None) -> list[str]:
-    given = (("--home", home), ("--settings", settings_path))
-    return [word for name, path in given if path is not None for word in (name, str(path))]
-
-
-def _say(folder: str, bound: str, before: str | None, place: list[str], json_: bool) -> None:
+def _print_bound(here: places.Here, folder: str, bound: str, before: str | None, json_: bool) -> None:
     if json_:
         output.value({"folder": folder, "identity": bound, "before": before})
         return
     output.lines(done(f"{one_line(folder)} is now {one_line(bound)}"))
     if before not in (None, bound):
-        back = shell_line(["sessionary", "sync", "project", "bind", folder, before or "", *place])
+        words = ["project", "bind", folder, before or "", *here.given_as("--home", "--settings")]
+        back = shell_line(["sessionary", "sync", *words])
         print_command("undo", back)
     output.aside("next: sessionary sync pull")

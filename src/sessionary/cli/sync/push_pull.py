@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from pathlib import Path
+from collections.abc import Callable
 
 import click
 
 from sessionary.cli import options
 from sessionary.cli.sync import places
-from sessionary.cli.sync.formatting import print_result, together
-from sessionary.sync.engine import QUIET
+from sessionary.cli.sync.formatting import print_result
 
 
 @click.command(
@@ -21,16 +19,12 @@ Examples:
   sessionary sync push --json | jq .cost
 """,
 )
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @click.option(
     "--many-deletions", is_flag=True, help="Push deletions even if half of all sessions were deleted at once."
 )
 @options.json_result
-def push_command(
-    home: Path | None, root: Path, settings_path: Path | None, many_deletions: bool, json_: bool
-) -> int:
+def push_command(select: Callable[[], places.Here], many_deletions: bool, json_: bool) -> int:
     """Upload new data, and again what the remote has lost.
 
     A session that was continued elsewhere in the meantime is not changed: `sync pull` reconciles both.
@@ -38,12 +32,11 @@ def push_command(
 
     There is no undo: other machines may have downloaded it.
     """
-    here = places.here_of(home, root, settings_path)
-    with places.connected(here, "pushing") as line:
-        places.finish_removal(here.settings, line)
-        engines = here.engines(line, allow_many_deletions=many_deletions)
-        result = together(((engine.layout.name, engine.push(look=True)) for engine in engines), line.spared)
-    return print_result(result, here, json_=json_)
+    here = select()
+    with places.connected(here, "pushing") as remote:
+        remote.finish_removal()
+        report = remote.report(map(remote.push, remote.engines(allow_many_deletions=many_deletions)))
+    return print_result(report, here, json_=json_)
 
 
 @click.command(
@@ -54,12 +47,9 @@ Examples:
   sessionary sync pull --root ~/code/shop     its work sessions, brainstorms and features, too
 """,
 )
-@places.home
-@places.root
-@places.settings_file
-@places.quiet
+@places.local(quiet=True)
 @options.json_result
-def pull_command(home: Path | None, root: Path, settings_path: Path | None, quiet: float, json_: bool) -> int:
+def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
     """Download new data from the remote.
 
     A session that was continued on two machines is kept in both versions: the local one becomes a sibling
@@ -69,12 +59,11 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
 
     There is no undo of a whole pull; replaced versions are kept, and reported.
     """
-    here = places.here_of(home, root, settings_path, quiet)
-    with places.connected(here, "pulling") as line:
-        places.finish_removal(here.settings, line)
-        pulled = ((engine.layout.name, here.pull(engine)) for engine in here.engines(line))
-        result = together(chain(pulled, here.strangers(line)), line.spared)
-    return print_result(result, here, json_=json_)
+    here = select()
+    with places.connected(here, "pulling") as remote:
+        remote.finish_removal()
+        report = remote.report(map(remote.pull, remote.engines()), others=True)
+    return print_result(report, here, json_=json_)
 
 
 @click.command(
@@ -85,21 +74,17 @@ Examples:
   sessionary sync status --all --json
 """,
 )
-@places.home
-@places.root
-@places.settings_file
+@places.local()
 @click.option("--all", "all_", is_flag=True, help="Also print sessions that are in sync.")
 @options.as_json("the sessions", "one session")
-def status_command(
-    home: Path | None, root: Path, settings_path: Path | None, all_: bool, json_: bool, jsonl: bool
-) -> int:
+def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, jsonl: bool) -> int:
     """Show the state of every session: in step, ahead, behind, diverged, never synced or held back.
 
     Changes nothing, neither locally nor on the remote. Exit code 3: as for `sync push`.
     """
     options.one_format(json_, jsonl)
-    here = places.here_of(home, root, settings_path, QUIET)
-    with places.connected(here, "looking") as line:
-        found = ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False))
-        result = together(chain(found, here.strangers(line)), line.spared)
-    return print_result(result, here, json_=json_, jsonl=jsonl, all_=all_)
+    here = select()
+    with places.connected(here, "looking") as remote:
+        found = (engine.status(remote.heads) for engine in remote.engines(keep=False))
+        report = remote.report(found, others=True)
+    return print_result(report, here, json_=json_, jsonl=jsonl, all_=all_)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 import click
@@ -19,12 +18,10 @@ from sessionary.cli import output
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
-from sessionary.cli.sync.formatting import Result, cost_line, document, lines, together
-from sessionary.cli.sync.progress_remote import Line
+from sessionary.cli.sync.formatting import cost_line, document, lines
 from sessionary.cli.text import harmless
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
-from sessionary.sync.engine import Engine
-from sessionary.sync.remote import HeadPage, OpenRemote
+from sessionary.sync.remote import HeadRecord, OpenRemote
 from sessionary.sync.report import Hold, Report, SyncStatus
 
 _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.DIVERGED, SyncStatus.FAILED)
@@ -38,10 +35,7 @@ Examples:
   sessionary sync watch --interval 300 --settle 10
 """,
 )
-@places.home
-@places.root
-@places.settings_file
-@places.quiet
+@places.local(quiet=True)
 @click.option(
     "--interval",
     type=Finite(1),
@@ -59,15 +53,7 @@ Examples:
     help="Push once local files have not changed for this long.",
 )
 @click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one push or pull per line.")
-def watch_command(
-    home: Path | None,
-    root: Path,
-    settings_path: Path | None,
-    quiet: float,
-    interval: float,
-    settle: float,
-    json_: bool,
-) -> int:
+def watch_command(select: Callable[[], places.Here], interval: float, settle: float, json_: bool) -> int:
     """Push local changes and pull remote ones as they happen, until Ctrl-C.
 
     If the remote does not answer, the next interval tries again; nothing is queued in memory, so nothing is
@@ -75,11 +61,11 @@ def watch_command(
 
     There is no undo; see `sync push` and `sync pull`.
     """
-    here = places.here_of(home, root, settings_path, quiet)
+    here = select()
     remote = here.chosen.connect(here.state)
     try:
         with Stop() as stop, _ending(stop):
-            Watch(here, remote, _json(here) if json_ else _lines(here)).run(stop, interval, settle)
+            Watch(here, remote, partial(_say, here, json_)).run(stop, interval, settle)
     finally:
         remote.close()
     return 0
@@ -93,29 +79,29 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self._heard, self._said = socket.socketpair()
-        self._given = False
+        self._receiver, self._sender = socket.socketpair()
+        self._is_set = False
 
     def __enter__(self) -> Stop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._heard.close()
-        self._said.close()
+        self._receiver.close()
+        self._sender.close()
 
     def set(self) -> None:
         """Set the flag."""
-        if not self._given:
-            self._given = True
-            self._said.send(b".")
+        if not self._is_set:
+            self._is_set = True
+            self._sender.send(b".")
 
     def is_set(self) -> bool:
         """True if the flag is set."""
-        return self._given
+        return self._is_set
 
     def wait(self, seconds: float) -> None:
         """Wait until the flag is set, at most this many seconds."""
-        select.select([self._heard], [], [], seconds)
+        select.select([self._receiver], [], [], seconds)
 
 
 class Watch:
@@ -132,14 +118,14 @@ class Watch:
         self,
         here: places.Here,
         remote: OpenRemote,
-        say: Callable[[Result], None],
+        say: Callable[[Report], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._here = here
         self._remote = remote
         self._say = say
         self._clock = clock
-        self._pages: dict[str | None, HeadPage] = {}
+        self._heads: dict[str, HeadRecord] | None = None
         self._held: set[tuple[str, str, Hold]] = set()
 
     def run(self, stop: Stop, interval: float, settle: float) -> None:
@@ -149,34 +135,34 @@ class Watch:
         seen = None
         while not stop.is_set():
             if self._clock() >= due:
-                self._pages = {}
-                self._carry(stop, self._here.pull)
+                self._carry(stop, pull=True)
                 due, sent = self._clock() + interval, None  # a failed push may succeed now
             mark = self._mark()
             if mark != sent and mark == seen and not stop.is_set():
-                self._carry(stop, partial(Engine.push, look=bool(self._pages)))
-                sent, self._pages = mark, {}  # the push reuses the list of the pull
+                self._carry(stop, pull=False)
+                sent = mark
             seen = mark
             stop.wait(min(settle, max(0.0, due - self._clock())) if mark == sent else settle)
 
-    def _carry(self, stop: Stop, verb: Callable[[Engine], Report]) -> None:
+    def _carry(self, stop: Stop, *, pull: bool) -> None:
+        heads, self._heads = self._heads, None
         try:
             with Progress("carrying", None) as progress:
-                places.finish_removal(self._here.settings, self._remote, partial(_rest, stop))
+                remote = places.Connection(self._here, self._remote, progress)
+                remote.finish_removal(partial(_rest, stop))
                 if stop.is_set():
                     return
-                line = Line(self._remote, progress, self._pages)
-                engines = self._here.engines(line)
-                result = together(((engine.layout.name, verb(engine)) for engine in engines), line.spared)
+                if pull:
+                    report = remote.report(map(remote.pull, remote.engines()))
+                    self._heads = remote.heads  # the next push uses the same list
+                else:
+                    report = remote.report(engine.push(heads=heads) for engine in remote.engines())
         except (RemoteError, Locked, StorageFailed) as error:
-            self._pages = {}
             output.aside(harmless(f"sessionary: {error.message}; trying again"))
             return
-        held = {
-            (one.kind, one.outcome.session_id, hold) for one in result.outcomes for hold in one.outcome.held
-        }
-        if held - self._held or any(one.outcome.standing in _MOVED for one in result.outcomes):
-            self._say(result)
+        held = {(one.kind, one.session_id, hold) for one in report.outcomes for hold in one.held}
+        if held - self._held or report.of(*_MOVED):
+            self._say(report)
         self._held = held
 
     def _mark(self) -> frozenset[tuple[str, int, int, int]]:
@@ -218,18 +204,11 @@ def _ending(stop: Stop) -> Iterator[None]:
             signal.signal(number, previous)
 
 
-def _lines(here: places.Here) -> Callable[[Result], None]:
-    def say(result: Result) -> None:
-        output.lines(lines(result, here))
+def _say(here: places.Here, json_: bool, report: Report) -> None:
+    if json_:
+        output.values([document(report, here)])
         output.flush()
-        output.aside(cost_line(result.cost))
-
-    return say
-
-
-def _json(here: places.Here) -> Callable[[Result], None]:
-    def say(result: Result) -> None:
-        output.values([document(result, here)])
-        output.flush()
-
-    return say
+        return
+    output.lines(lines(report, here))
+    output.flush()
+    output.aside(cost_line(report.cost))

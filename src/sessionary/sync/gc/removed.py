@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Corrupt, SessionaryError, StorageFailed
 
@@ -85,7 +85,7 @@ class Removed:
         Raises:
             StorageFailed: the folder cannot be made.
         """
-        self._make(self.folder)
+        make_folder(self._fs, self.folder)
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
     def open_run(self) -> str | None:
@@ -100,7 +100,7 @@ class Removed:
     def begin(self, now: datetime) -> str:
         """Begin a run; return its name. Durability: the open run survives a power cut."""
         name = now.astimezone(UTC).strftime(_FORM)
-        self._make(os.path.join(self.folder, name))
+        make_folder(self._fs, os.path.join(self.folder, name))
         atomic.replace(os.path.join(self.folder, _OPEN), (name.encode(),), fs=self._fs)
         return name
 
@@ -115,7 +115,7 @@ class Removed:
             StorageFailed: it cannot be saved; it must not be removed from the remote.
         """
         folder = os.path.join(self.folder, run, space)
-        self._make(folder)
+        make_folder(self._fs, folder)
         path = os.path.join(folder, f"{block}.{_proof(space, block, data)}")
         try:
             atomic.create(path, data, fs=self._fs)
@@ -151,7 +151,7 @@ class Removed:
         known = _times(read_bytes(self._fs, path))
         found = {mark: min(known.get(mark, now), now) for mark in marks}
         if found != known:
-            self._make(self.folder)
+            make_folder(self._fs, self.folder)
             times = {mark: at.isoformat() for mark, at in found.items()}
             atomic.replace(path, (msgspec.json.encode(times),), fs=self._fs)
         return found
@@ -191,9 +191,3 @@ class Removed:
         except OSError as error:
             raise storage_failed(error, "look into", folder) from error
         yield from sorted(name for name in found if form.fullmatch(name))
-
-    def _make(self, folder: str) -> None:
-        try:
-            make_dirs(self._fs, folder)
-        except OSError as error:
-            raise storage_failed(error, "make", folder) from error
