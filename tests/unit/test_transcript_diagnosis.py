@@ -1,13 +1,19 @@
 """What keeps a conversation from being resumed: every finding by an example, and no value that raises."""
 
 import json
+import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from sessionary.model import Severity
+from sessionary.model import Place, Severity
 from sessionary.transcript import Finding, diagnose, diagnosis_of
+from sessionary.transcript.diagnosis import Diagnosis, shape_findings
+from sessionary.transcript.matching import Ids, match
+from sessionary.transcript.typed import message_of, typed_message
 from tests.unit.conversations import (
     REMINDER,
     amplifier,
@@ -231,3 +237,88 @@ def test_no_value_raises_and_every_finding_has_its_place(messages: list[Any]) ->
         json.dumps(each.as_dict())
     broken = any(each.stops or each.code == "incomplete_turn" for each in found)
     assert diagnosis_of(messages)["status"] == ("broken" if broken else "healthy")
+
+
+# Message by message
+
+
+def streamed(messages: list[Any]) -> Diagnosis:
+    diagnosis = Diagnosis()
+    for number, message in enumerate(messages, 1):
+        diagnosis.take(typed_message(message, Place("talk", number)))
+    return diagnosis
+
+
+@given(conversations(), st.integers(0, 9))
+def test_a_diagnosis_stored_at_any_message_goes_on_from_there(messages: list[Any], cut: int) -> None:
+    before = streamed(messages[:cut])
+    try:
+        state = msgspec.msgpack.encode(before)
+    except UnicodeEncodeError:
+        return  # half a surrogate pair in an id
+    before.findings()
+    again = msgspec.msgpack.decode(state, type=Diagnosis)
+    for number, message in enumerate(messages[cut:], cut + 1):
+        again.take(typed_message(message, Place("talk", number)))
+    assert again.findings() == streamed(messages).findings()
+
+
+@given(conversations())
+def test_every_finding_bears_the_place_of_its_message(messages: list[Any]) -> None:
+    found = streamed(messages).findings()
+    assert [each.place for each in found] == [Place("talk", each.index + 1) for each in found]
+    shapes = [each for index, message in enumerate(messages) for each in shape_findings(message, index)]
+    alone = [(each.code, each.index, each.ids) for each in sorted(shapes + found, key=lambda one: one.index)]
+    assert alone == told(messages)
+
+
+@given(conversations())
+def test_typed_messages_hold_the_calls_and_results_that_a_repair_sees(messages: list[Any]) -> None:
+    found = {(each.code, each.index): sorted(each.ids) for each in diagnose(messages)}
+    matching = match(messages)
+    wrong: dict[str, list[Any]] = {
+        "orphaned_call": matching.orphans(),
+        "orphaned_result": matching.strays,
+        "repeated_result": matching.repeats,
+        "repeated_call": matching.repeated,
+    }
+    for code, parts in wrong.items():
+        by_message: dict[tuple[str, int], list[str]] = {}
+        for part in parts:
+            by_message.setdefault((code, part.index), []).append(part.call_id)
+        assert {key: sorted(ids) for key, ids in by_message.items()} == {
+            key: ids for key, ids in found.items() if key[0] == code
+        }
+
+
+def test_a_call_from_long_ago_that_is_made_again_is_found() -> None:
+    turns = [[user(), amplifier(f"c{number}"), tool(f"c{number}"), said()] for number in range(2000)]
+    talk = [message for turn in turns for message in turn]
+    assert told([*talk, *turns[0]]) == [("repeated_call", len(talk) + 1, ("c0",))]
+
+
+def test_ids_are_held_by_their_hashes() -> None:
+    ids = Ids()
+    assert all(ids.add(f"call_{number}") for number in range(5000))
+    assert not any(ids.add(f"call_{number}") for number in range(5000))
+    assert "call_7" in ids
+    assert "call_5000" not in ids
+    assert len(msgspec.msgpack.encode(ids)) < 14 * 5000
+
+
+def test_a_diagnosis_holds_some_bytes_per_message() -> None:
+    count = 20_000
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        diagnosis = Diagnosis()
+        for number in range(count):
+            name = f"call_{number:030}"
+            for message in [user("y" * 500), amplifier(name), tool(name, "x" * 500), said()]:
+                diagnosis.take(message_of(message))
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert diagnosis.messages == 4 * count
+    assert diagnosis.findings() == []
+    assert held < 10 * diagnosis.messages

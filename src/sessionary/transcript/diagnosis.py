@@ -14,19 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessionary.model import Severity
-from sessionary.transcript.matching import Answer, Call, Matching, match, out_of_place, repeated_calls
-from sessionary.transcript.messages import (
-    CALLS,
-    SPEAKERS,
-    Message,
-    bears_results,
-    is_real_user,
-    is_result,
-    listed,
-    results,
-)
-from sessionary.transcript.turn_boundaries import open_ends
+import msgspec
+from msgspec import Struct
+
+from sessionary.model import PERSON, Message, Other, Part, Place, Severity, ToolCall, ToolResult
+from sessionary.transcript.matching import NOWHERE, Answer, Call, Matcher
+from sessionary.transcript.messages import SPEAKERS, listed, results, tool_calls
+from sessionary.transcript.turn_boundaries import open_end
+from sessionary.transcript.typed import typed_message, typed_parts
 
 STOPS = Severity.stops_resume
 NOTE = Severity.note
@@ -42,6 +37,7 @@ class Finding:
         index: index of the message, from 0.
         ids: ids of the tool calls involved.
         message: one sentence for the user.
+        place: where the message is stored, if it was read from a file.
     """
 
     code: str
@@ -49,6 +45,7 @@ class Finding:
     index: int
     ids: tuple[str, ...]
     message: str
+    place: Place = NOWHERE
 
     @property
     def stops(self) -> bool:
@@ -66,6 +63,80 @@ class Finding:
         }
 
 
+class _Mark(Struct, frozen=True, array_like=True):
+    """A fault at a message; the marks of one code and message become one finding."""
+
+    index: int
+    code: str
+    call_id: str | None
+    place: Place
+
+
+class Diagnosis(Struct, array_like=True):
+    """The diagnosis of a conversation, message by message.
+
+    All fields are plain values, so that the state can be stored and continued. It holds no texts: an id of each open
+    call, a hash of each other one, and the faults.
+
+    Attributes:
+        messages: number of messages so far.
+        matcher: pairs the calls and results.
+        marks: the faults that later messages cannot change.
+        spoke: the last message that the user or the agent wrote.
+        asked: the user has written, and nothing has followed.
+        tools: the last result, and its place, if the agent has not continued.
+    """
+
+    messages: int = 0
+    matcher: Matcher = msgspec.field(default_factory=Matcher)
+    marks: list[_Mark] = []
+    spoke: int = -1
+    asked: bool = False
+    tools: tuple[int, Place] | None = None
+
+    def take(self, message: Message) -> None:
+        """Process the next message."""
+        index, place, role = self.messages, message.place, message.role
+        person = message.origin == PERSON
+        found, answered, more = _calls_and_results(message, index)
+        answered = role not in SPEAKERS and (answered or role == "tool")
+        if found or self.matcher.run >= 0:
+            taken = self.matcher.take(index, found, results=answered, more=more)
+            for pair in taken.pairs:
+                if not pair.in_place:
+                    cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
+                    self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
+            self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
+            self.marks += [_mark("repeated_call", call) for call in taken.repeated]
+        if person and self.asked and not answered:
+            self.marks.append(_Mark(index, "consecutive_users", None, place))
+        if self.tools is not None and person and not answered:
+            self.marks.append(_Mark(self.tools[0], "incomplete_turn", None, self.tools[1]))
+        if role == "assistant" or person:
+            self.spoke = index
+        self.asked = person or (self.asked and not answered and role != "assistant")
+        self.tools = open_end(self.tools, (index, place), role, results=answered, person=person)
+        self.messages += 1
+
+    def findings(self) -> list[Finding]:
+        """Return all findings so far, in message order."""
+        pairs, strays, orphans = self.matcher.settled()
+        marks = [
+            *(_mark("orphaned_call", call) for call in orphans),
+            *(_mark("orphaned_result", answer) for answer in strays),
+            *self.marks,
+            *(_mark("misplaced_result", pair.answer) for pair in pairs),
+        ]
+        groups: dict[tuple[int, int], list[_Mark]] = {}
+        for mark in marks:
+            groups.setdefault((mark.index, _ORDER[mark.code]), []).append(mark)
+        found = [_finding(groups[key]) for key in sorted(groups)]
+        if self.tools is not None:
+            index, place = self.tools
+            found.append(Finding("incomplete_turn", NOTE, index, (), _UNFINISHED, place))
+        return sorted(found, key=lambda finding: finding.index)
+
+
 def diagnose(messages: Sequence[Any]) -> list[Finding]:
     """Return all findings of a conversation, in message order.
 
@@ -73,56 +144,53 @@ def diagnose(messages: Sequence[Any]) -> list[Finding]:
         messages: any JSON values; a value that is not a message is a finding. An agent that stores one API message in
             several records must join them first, otherwise their calls appear interrupted.
     """
-    matching = match(messages)
-    found = [*_shapes(messages), *_pairs(matching), *_places(messages, matching), *_speakers(messages)]
-    return sorted(found, key=lambda finding: finding.index)
-
-
-def _shapes(messages: Sequence[Any]) -> Iterator[Finding]:
-    """Yield findings about single messages."""
+    diagnosis = Diagnosis()
+    found: list[Finding] = []
     for index, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            kind = type(message).__name__
-            yield Finding("not_a_message", STOPS, index, (), f"not a message but a value of type {kind}")
-            continue
-        if not has_role(message):
-            yield Finding("no_role", STOPS, index, (), "the message has no role")
-        if "tool_calls" in message and message["tool_calls"] is None:
-            yield Finding("null_tool_calls", STOPS, index, (), "`tool_calls` is null instead of a list")
-        elif not calls_are_readable(message):
-            yield Finding("bad_tool_calls", STOPS, index, (), "`tool_calls` is not a list of calls")
-        if _lacks_id(message):
-            text = "a tool call or a result has no id, so they cannot be paired"
-            yield Finding("no_call_id", NOTE, index, (), text)
-        if _has_empty_thinking(message):
-            text = "an empty thinking block has a signature; some versions of the API refuse it"
-            yield Finding("empty_thinking", NOTE, index, (), text)
+        found += shape_findings(message, index)
+        diagnosis.take(typed_message(message))
+    return sorted([*found, *diagnosis.findings()], key=lambda finding: finding.index)
 
 
-def has_role(message: Message) -> bool:
+def shape_findings(message: Any, index: int = 0, place: Place = NOWHERE) -> Iterator[Finding]:
+    """Yield the findings that a stored message shows alone."""
+    codes = _shapes(message) if isinstance(message, Mapping) else ["not_a_message"]
+    for code in codes:
+        severity, text = FINDINGS[code]
+        yield Finding(code, severity, index, (), text.format(type(message).__name__), place)
+
+
+def _shapes(message: Mapping[str, Any]) -> Iterator[str]:
+    if not has_role(message):
+        yield "no_role"
+    if "tool_calls" in message and message["tool_calls"] is None:
+        yield "null_tool_calls"
+    elif not calls_are_readable(message):
+        yield "bad_tool_calls"
+    if _lacks_id(message):
+        yield "no_call_id"
+    if _has_empty_thinking(message):
+        yield "empty_thinking"
+
+
+def has_role(message: Mapping[str, Any]) -> bool:
     """True if the message has a role."""
     role = message.get("role")
     return isinstance(role, str) and role != ""
 
 
-def calls_are_readable(message: Message) -> bool:
+def calls_are_readable(message: Mapping[str, Any]) -> bool:
     """True if `tool_calls` is absent, or a list of objects."""
     calls = message.get("tool_calls", [])
     return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
 
 
-def _lacks_id(message: Message) -> bool:
-    if is_result(message):
-        return not isinstance(message["tool_call_id"], str)
-    blocks = [block for block in listed(message.get("content")) if isinstance(block, dict)]
-    calls = [block for block in blocks if block.get("type") in CALLS]
-    calls += [call for call in listed(message.get("tool_calls")) if isinstance(call, dict)]
-    return any(not isinstance(call.get("id"), str) for call in calls) or any(
-        result.call_id is None for result in results(message)
-    )
+def _lacks_id(message: Mapping[str, Any]) -> bool:
+    found: list[Any] = [*tool_calls(message), *results(message)]
+    return any(part.call_id is None for part in found)
 
 
-def _has_empty_thinking(message: Message) -> bool:
+def _has_empty_thinking(message: Mapping[str, Any]) -> bool:
     return any(
         isinstance(block, dict)
         and block.get("type") == "thinking"
@@ -132,80 +200,65 @@ def _has_empty_thinking(message: Message) -> bool:
     )
 
 
-def _pairs(matching: Matching) -> Iterator[Finding]:
-    """Yield findings about missing and surplus calls and results."""
-    for index, ids in by_message(matching.orphans()):
-        yield Finding("orphaned_call", STOPS, index, ids, f"{_calls(ids)} no result")
-    for index, ids in by_message(matching.strays):
-        yield Finding("orphaned_result", STOPS, index, ids, f"a result of {_ids(ids)}, which has no call")
-    for index, ids in by_message(matching.repeats):
-        yield Finding("repeated_result", STOPS, index, ids, f"another result of {_ids(ids)}")
-    for index, ids in by_message(repeated_calls(matching.calls)):
-        yield Finding("repeated_call", STOPS, index, ids, f"the id {_ids(ids)} is used by an earlier call")
+def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer], bool, bool]:
+    """Return the calls and results of a message, whether it has results, and whether it has other content."""
+    found: list[Call | Answer] = []
+    has_results = more = False
+    for part in message.parts if message.role is not None else _parts_of_record(message):
+        if isinstance(part, ToolResult):
+            has_results = True
+            if part.call_id is not None:
+                found.append(Answer(index, None, part.call_id, message.place))
+        elif isinstance(part, ToolCall) and part.call_id is not None:
+            found.append(Call(index, part.call_id, 0, None, message.place))
+        else:
+            more = True
+    return found, has_results, more
 
 
-def by_message(parts: Sequence[Call] | Sequence[Answer]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the ids of calls or answers by message."""
-    found: dict[int, list[str]] = {}
-    for part in parts:
-        found.setdefault(part.index, []).append(part.call_id)
-    return ((index, tuple(ids)) for index, ids in found.items())
+def _parts_of_record(message: Message) -> Iterator[Part]:
+    """Yield the parts of a record without a role; such a record is the only part of its message."""
+    record = message.parts[0].value if message.parts and isinstance(message.parts[0], Other) else None
+    return typed_parts(record) if isinstance(record, Mapping) else iter(())
 
 
-def _places(messages: Sequence[Any], matching: Matching) -> Iterator[Finding]:
-    """Yield findings about results that are not directly behind their call."""
-    stopped: list[Answer] = []
-    late: list[Answer] = []
-    for call, answer in out_of_place(messages, matching):
-        (stopped if _is_cut_off(messages, call, answer) else late).append(answer)
-    for index, ids in by_message(stopped):
-        text = f"a result of {_ids(ids)} comes after the user or the agent has spoken again"
-        yield Finding("misplaced_result", STOPS, index, ids, text)
-    for index, ids in by_message(late):
-        text = f"a result of {_ids(ids)} is not directly behind the call, as strict providers require"
-        yield Finding("late_result", NOTE, index, ids, text)
+def _mark(code: str, part: Call | Answer) -> _Mark:
+    return _Mark(part.index, code, part.call_id, part.place)
 
 
-def _is_cut_off(messages: Sequence[Any], call: Call, answer: Answer) -> bool:
-    """True if a user or the agent spoke in between, or the answer is at an impossible place."""
-    if answer.index <= call.index or messages[answer.index].get("role") in SPEAKERS:
-        return True
-    return any(map(_speaks, messages[call.index + 1 : answer.index]))
+_UNFINISHED = "the tools have answered, the agent has not"
+
+FINDINGS = {
+    "not_a_message": (STOPS, "not a message but a value of type {}"),
+    "no_role": (STOPS, "the message has no role"),
+    "null_tool_calls": (STOPS, "`tool_calls` is null instead of a list"),
+    "bad_tool_calls": (STOPS, "`tool_calls` is not a list of calls"),
+    "no_call_id": (NOTE, "a tool call or a result has no id, so they cannot be paired"),
+    "empty_thinking": (NOTE, "an empty thinking block has a signature; some versions of the API refuse it"),
+    "orphaned_call": (STOPS, "tool call {} has no result"),
+    "orphaned_result": (STOPS, "a result of {}, which has no call"),
+    "repeated_result": (STOPS, "another result of {}"),
+    "repeated_call": (STOPS, "the id {} is used by an earlier call"),
+    "misplaced_result": (STOPS, "a result of {} comes after the user or the agent has spoken again"),
+    "late_result": (NOTE, "a result of {} is not directly behind the call, as strict providers require"),
+    "incomplete_turn": (
+        STOPS,
+        f"{_UNFINISHED}; some providers refuse a user message directly after a tool result",
+    ),
+    "consecutive_users": (NOTE, "two user messages in a row, without an answer"),
+}
+"""The severity and the text of each finding, in the order in which those of one message are reported."""
+
+_ORDER = {code: number for number, code in enumerate(FINDINGS)}
 
 
-def _speaks(message: Any) -> bool:
-    return isinstance(message, Mapping) and (message.get("role") == "assistant" or is_real_user(message))
-
-
-def _speakers(messages: Sequence[Any]) -> Iterator[Finding]:
-    """Yield findings about turns without an end or an answer."""
-    for last, following in open_ends(messages):
-        severity = NOTE if following is None else STOPS
-        text = "the tools have answered, the agent has not"
-        text += (
-            "" if following is None else "; some providers refuse a user message directly after a tool result"
-        )
-        yield Finding("incomplete_turn", severity, last, (), text)
-    spoke = False
-    for index, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            continue
-        if is_real_user(message):
-            if spoke and not bears_results(message):
-                yield Finding(
-                    "consecutive_users", NOTE, index, (), "two user messages in a row, without an answer"
-                )
-            spoke = True
-        elif message.get("role") == "assistant" or bears_results(message):
-            spoke = False
-
-
-def _ids(ids: tuple[str, ...]) -> str:
-    return ", ".join(ids)
-
-
-def _calls(ids: tuple[str, ...]) -> str:
-    return f"tool call {_ids(ids)} has" if len(ids) == 1 else f"tool calls {_ids(ids)} have"
+def _finding(marks: Sequence[_Mark]) -> Finding:
+    code, index = marks[0].code, marks[0].index
+    severity, text = FINDINGS[code]
+    ids = tuple(mark.call_id for mark in marks if mark.call_id is not None)
+    if code == "orphaned_call" and len(ids) > 1:
+        text = "tool calls {} have no result"
+    return Finding(code, severity, index, ids, text.format(", ".join(ids)), marks[0].place)
 
 
 _MODES = {

@@ -1,26 +1,34 @@
-"""Pairing of the calls and answers of a conversation in memory, with their positions."""
+"""Pairing of calls and results, message by message.
+
+A `Matcher` is the only place that decides which call a result belongs to. It holds the open calls, the results
+without a call, and a hash of each id; so it needs a few bytes per call, and its state can be stored and restored.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
+from sessionary.model import Place
 from sessionary.transcript.messages import (
+    UNNAMED,
+    ToolCall,
+    ToolResult,
     bears_results,
-    block_answers,
-    block_calls,
-    called_name,
-    entry_calls,
     holds_more,
-    is_result,
-    listed,
+    parts,
 )
 
+NOWHERE = Place(None)
 
-@dataclass(frozen=True, slots=True)
-class Call:
+
+class Call(Struct, frozen=True, array_like=True):
     """A tool call and its position.
 
     Attributes:
@@ -29,38 +37,176 @@ class Call:
         nth: 0, or more if the message uses the same id again. A call in a block and its copy in `tool_calls` count as
             one.
         name: the tool.
+        place: where the message is stored.
     """
 
     index: int
     call_id: str
     nth: int = 0
     name: str | None = None
+    place: Place = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True, array_like=True):
     """A result and its position: a block of the message, or the message itself if `block` is None."""
 
     index: int
     block: int | None
     call_id: str
+    place: Place = NOWHERE
+
+
+class Pair(NamedTuple):
+    """A result, its call, and whether only other results are between them."""
+
+    call: Call
+    answer: Answer
+    in_place: bool
+
+
+class Taken(NamedTuple):
+    """The outcome of one message.
+
+    Attributes:
+        pairs: its results whose call is known.
+        repeats: its results of calls that have one already.
+        repeated: its calls whose id an earlier call uses.
+    """
+
+    pairs: Sequence[Pair] = ()
+    repeats: Sequence[Answer] = ()
+    repeated: Sequence[Call] = ()
+
+
+_NOTHING = Taken()
+
+
+class Ids(Struct, array_like=True):
+    """A set of ids, each held as 8 bytes of its hash."""
+
+    buckets: dict[int, bytearray] = {}
+
+    def add(self, call_id: str) -> bool:
+        """Add an id; False if it is there already."""
+        key, wanted = _hashed(call_id)
+        bucket = self.buckets.setdefault(key, bytearray())
+        if _holds(bucket, wanted):
+            return False
+        bucket += wanted
+        return True
+
+    def __contains__(self, call_id: str) -> bool:
+        key, wanted = _hashed(call_id)
+        return _holds(self.buckets.get(key, b""), wanted)
+
+
+def _hashed(call_id: str) -> tuple[int, bytes]:
+    """The number of the bucket (10 bits), and what is held in it."""
+    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=10).digest()
+    return int.from_bytes(digest[:2], "big") >> 6, digest[2:]
+
+
+def _holds(bucket: bytes | bytearray, wanted: bytes) -> bool:
+    at = bucket.find(wanted)
+    while at % len(wanted) and at >= 0:
+        at = bucket.find(wanted, at + 1)
+    return at >= 0
+
+
+class Matcher(Struct, array_like=True):
+    """Pairs calls and results. A result belongs to the newest open call with its id, else to a later call.
+
+    Attributes:
+        waiting: the open calls by id, in message order.
+        early: the results without an earlier call with their id.
+        called: the ids of all calls.
+        run: the last message with calls, while only results follow; -1 otherwise.
+    """
+
+    waiting: dict[str, list[Call]] = {}
+    early: list[Answer] = []
+    called: Ids = msgspec.field(default_factory=Ids)
+    run: int = -1
+
+    def take(self, index: int, found: Iterable[Call | Answer], *, results: bool, more: bool) -> Taken:
+        """Process the next message.
+
+        Args:
+            index: its index.
+            found: its calls and results, in order.
+            results: it may contain results.
+            more: it has content besides results; a result after it is not in place.
+        """
+        found = tuple(found)
+        calls = any(isinstance(part, Call) for part in found)
+        if calls or not results:
+            self.run = -1
+        taken = self._pair(found) if found else _NOTHING
+        if calls:
+            self.run = index
+        elif more:
+            self.run = -1
+        return taken
+
+    def settled(self) -> tuple[list[Pair], list[Answer], list[Call]]:
+        """Return the results before their call, the results without a call, and the calls without a result."""
+        waiting = {call_id: list(calls) for call_id, calls in self.waiting.items()}
+        pairs: list[Pair] = []
+        strays: list[Answer] = []
+        for answer in self.early:
+            if waiting.get(answer.call_id):
+                pairs.append(Pair(waiting[answer.call_id].pop(0), answer, False))
+            else:
+                strays.append(answer)
+        return pairs, strays, in_order(call for calls in waiting.values() for call in calls)
+
+    def _pair(self, found: Sequence[Call | Answer]) -> Taken:
+        pairs: list[Pair] = []
+        repeats: list[Answer] = []
+        repeated: list[Call] = []
+        for part in found:
+            if isinstance(part, Call):
+                if not self.called.add(part.call_id):
+                    repeated.append(part)
+                self.waiting.setdefault(part.call_id, []).append(part)
+            elif part.call_id in self.waiting:
+                call = self._newest(part.call_id)
+                pairs.append(Pair(call, part, call.index == self.run))
+            else:
+                (repeats if part.call_id in self.called else self.early).append(part)
+        return Taken(pairs, repeats, repeated)
+
+    def _newest(self, call_id: str) -> Call:
+        """Remove and return the first call of the last message that has one: agents answer in call order."""
+        calls = self.waiting[call_id]
+        last = calls[-1].index
+        call = calls.pop(next(at for at, call in enumerate(calls) if call.index == last))
+        if not calls:
+            del self.waiting[call_id]
+        return call
 
 
 @dataclass(slots=True)
 class Matching:
-    """The calls and answers of a conversation.
+    """The calls and answers of a conversation in memory.
 
     Attributes:
         calls: in message order.
         answer: the answer to each answered call, wherever it is, even before the call.
         strays: answers without a call.
         repeats: surplus answers to answered calls.
+        repeated: calls whose id an earlier call uses.
+        misplaced: answered calls whose answer is not directly behind them, and the answer.
+        ends: for each message with calls the end of the results directly behind it, the place of their answers.
     """
 
     calls: list[Call] = field(default_factory=list)
     answer: dict[Call, Answer] = field(default_factory=dict)
     strays: list[Answer] = field(default_factory=list)
     repeats: list[Answer] = field(default_factory=list)
+    repeated: list[Call] = field(default_factory=list)
+    misplaced: list[tuple[Call, Answer]] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
 
     def orphans(self) -> list[Call]:
         """The calls without an answer."""
@@ -68,102 +214,51 @@ class Matching:
 
 
 def match(messages: Sequence[Any]) -> Matching:
-    """Pair calls and answers. An answer belongs to the newest open call with its id, else to a later call."""
-    found = Matching()
-    waiting: dict[str, list[Call]] = {}
+    """Pair calls and answers."""
+    matcher, found = Matcher(), Matching()
+    pairs: list[Pair] = []
     for index, message in enumerate(messages):
-        for part in parts_of(message, index):
-            if isinstance(part, Call):
-                found.calls.append(part)
-                waiting.setdefault(part.call_id, []).append(part)
-            elif waiting.get(part.call_id):
-                found.answer[_newest(waiting[part.call_id])] = part
-            else:
-                (found.repeats if part.call_id in waiting else found.strays).append(part)
-    early, found.strays = found.strays, []
-    for part in early:
-        if waiting.get(part.call_id):
-            found.answer[waiting[part.call_id].pop(0)] = part
-        else:
-            found.strays.append(part)
+        here = list(parts_of(message, index))
+        results = isinstance(message, Mapping) and bears_results(message)
+        before = matcher.run
+        taken = matcher.take(index, here, results=results, more=results and holds_more(message))
+        if results and before >= 0 and matcher.run != index:
+            found.ends[before] = index + 1
+        found.calls += [part for part in here if isinstance(part, Call)]
+        pairs += taken.pairs
+        found.repeats += taken.repeats
+        found.repeated += taken.repeated
+    early, found.strays, _orphans = matcher.settled()
+    pairs += early
+    found.answer = {pair.call: pair.answer for pair in pairs}
+    away = {pair.call for pair in pairs if not pair.in_place}
+    found.misplaced = [(call, found.answer[call]) for call in found.calls if call in away]
     return found
 
 
 def unanswered(messages: Sequence[Any]) -> list[str]:
     """Return the ids of tool calls that no later message answers, in call order."""
-    waiting: dict[str, None] = {}
+    matcher = Matcher()
     for index, message in enumerate(messages):
-        for part in parts_of(message, index):
-            if isinstance(part, Call):
-                waiting[part.call_id] = None
-            else:
-                waiting.pop(part.call_id, None)
-    return list(waiting)
+        matcher.take(index, parts_of(message, index), results=False, more=False)
+    waiting = in_order(call for calls in matcher.waiting.values() for call in calls)
+    return list(dict.fromkeys(call.call_id for call in waiting))
 
 
-def _newest(waiting: list[Call]) -> Call:
-    """Pop the first call of the last message that has one: agents answer in the order of the calls."""
-    last = waiting[-1].index
-    return waiting.pop(next(at for at, call in enumerate(waiting) if call.index == last))
+def in_order(calls: Iterable[Call]) -> list[Call]:
+    """Sort calls by their messages; calls of one message stay in their order."""
+    return sorted(calls, key=lambda call: call.index)
 
 
 def parts_of(message: Any, index: int) -> Iterator[Call | Answer]:
-    """Yield the calls and answers of one message in order."""
+    """Yield the calls and answers of one stored message in order."""
     if not isinstance(message, Mapping):
         return
-    if is_result(message):
-        if isinstance(message["tool_call_id"], str):
-            yield Answer(index, None, message["tool_call_id"])
-        return
-    in_blocks: Counter[str] = Counter()
-    for number, block in enumerate(listed(message.get("content"))):
-        if (call_id := block_answers(block)) is not None:
-            yield Answer(index, number, call_id)
-        elif (call_id := block_calls(block)) is not None:
-            yield Call(index, call_id, in_blocks[call_id], called_name(block))
-            in_blocks[call_id] += 1
-    in_list: Counter[str] = Counter()
-    for entry in listed(message.get("tool_calls")):
-        if (call_id := entry_calls(entry)) is not None:
-            if in_list[call_id] >= in_blocks[call_id]:
-                yield Call(index, call_id, in_list[call_id], called_name(entry))
-            in_list[call_id] += 1
-
-
-def result_run(messages: Sequence[Any], index: int, calling: frozenset[int]) -> range:
-    """Return the range in which answers to the calls of message `index` belong: the results directly behind it.
-
-    Args:
-        messages: the conversation.
-        index: a message with calls.
-        calling: indexes of all messages with calls; such a message ends the range, and so does any message without
-            results. A message with results and other content is the last one in the range.
-    """
-    stop = index + 1
-    while stop < len(messages) and stop not in calling:
-        message = messages[stop]
-        if not isinstance(message, Mapping) or not bears_results(message):
-            break
-        stop += 1
-        if holds_more(message):
-            break
-    return range(index + 1, stop)
-
-
-def repeated_calls(calls: Sequence[Call]) -> list[Call]:
-    """Return the calls whose id an earlier call uses."""
-    seen: set[str] = set()
-    repeated = []
-    for call in calls:
-        if call.call_id in seen:
-            repeated.append(call)
-        seen.add(call.call_id)
-    return repeated
-
-
-def out_of_place(messages: Sequence[Any], matching: Matching) -> list[tuple[Call, Answer]]:
-    """Return the answered calls whose answer is outside the range of results behind them."""
-    calling = frozenset(call.index for call in matching.calls)
-    runs = {index: result_run(messages, index, calling) for index in calling}
-    pairs = ((call, matching.answer[call]) for call in matching.calls if call in matching.answer)
-    return [(call, answer) for call, answer in pairs if answer.index not in runs[call.index]]
+    seen: Counter[str] = Counter()
+    for block, part in parts(message):
+        if isinstance(part, ToolResult) and part.call_id is not None:
+            yield Answer(index, block, part.call_id)
+        elif isinstance(part, ToolCall) and part.call_id is not None:
+            name = None if part.name == UNNAMED else part.name
+            yield Call(index, part.call_id, seen[part.call_id], name)
+            seen[part.call_id] += 1

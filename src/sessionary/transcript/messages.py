@@ -17,6 +17,10 @@ SPEAKERS = ("assistant", "system", "developer")
 """Roles that never answer a call, whatever keys their messages have."""
 
 
+UNNAMED = "?"
+"""The name of a tool that its call does not name."""
+
+
 class ToolCall(NamedTuple):
     """A tool call, with its arguments as stored: an object, or JSON text."""
 
@@ -81,30 +85,45 @@ def text_of(message: Message) -> str:
 
 def tool_calls(message: Message) -> list[ToolCall]:
     """Return the tool calls of a message in order; a call in both the list and a block counts once."""
-    calls = [_listed(call) for call in listed(message.get("tool_calls")) if isinstance(call, dict)]
-    known = {call.call_id for call in calls} - {None}
-    for block in _blocks(message.get("content")):
-        call_id = _word(block.get("id"))
-        if block.get("type") in CALLS and call_id not in known:
-            calls.append(ToolCall(call_id, _word(block.get("name")) or "?", block.get("input")))
-    return calls
+    return [part for _block, part in parts(message) if isinstance(part, ToolCall)]
 
 
 def results(message: Message) -> list[ToolResult]:
     """Return the tool results in a message: the message itself, or its ``tool_result`` blocks."""
+    return [part for _block, part in parts(message) if isinstance(part, ToolResult)]
+
+
+def parts(message: Message) -> Iterator[tuple[int | None, Any]]:
+    """Yield the calls, the results and the other blocks of a message in order, each with the index of its block.
+
+    The index is None for a call that is only in `tool_calls`, and for a message that is a result as a whole.
+    Of a call in both the list and a block, the values of the list count.
+    """
     content = message.get("content")
-    if message.get("role") == "tool" or "tool_call_id" in message:
-        return [ToolResult(_word(message.get("tool_call_id")), content, message.get("is_error") is True)]
-    return [
-        ToolResult(_word(block.get("tool_use_id")), block.get("content"), block.get("is_error") is True)
-        for block in _blocks(content)
-        if block.get("type") == RESULT
-    ]
+    if is_result(message):
+        yield None, ToolResult(_word(message.get("tool_call_id")), content, message.get("is_error") is True)
+        return
+    entries = [entry for entry in listed(message.get("tool_calls")) if isinstance(entry, dict)]
+    for number, block in enumerate(listed(content)):
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind in CALLS:
+            yield number, _called(block, entries)
+        elif kind == RESULT:
+            error = block.get("is_error") is True
+            yield number, ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
+        else:
+            yield number, block
+    for entry in entries:
+        yield None, _listed(entry)
 
 
 def is_result(message: Message) -> bool:
     """True if the message as a whole answers a call; its content, whatever it holds, is then the answer."""
-    return "tool_call_id" in message and message.get("role") not in SPEAKERS
+    if "tool_call_id" in message:
+        return message.get("role") not in SPEAKERS
+    if message.get("role") != "tool" or "tool_calls" in message:
+        return False
+    return not any(map(is_result_block, listed(message.get("content"))))
 
 
 def bears_results(message: Message) -> bool:
@@ -112,26 +131,14 @@ def bears_results(message: Message) -> bool:
     role = message.get("role")
     if role in SPEAKERS:
         return False
-    return role == "tool" or is_result(message) or any(map(_is_result_block, listed(message.get("content"))))
+    return role == "tool" or is_result(message) or any(map(is_result_block, listed(message.get("content"))))
 
 
 def holds_more(message: Message) -> bool:
     """True if the message has content besides results: a result that followed it would come too late."""
     if is_result(message) or not bears_results(message):
         return False
-    return not all(map(_is_result_block, listed(message.get("content"))))
-
-
-def called_name(call: Mapping[str, Any]) -> str | None:
-    """Return the name of the tool in an entry of `tool_calls` or in a block; None without one."""
-    function = call.get("function")
-    inner = function if isinstance(function, dict) else call
-    return _word(inner.get("name")) or _word(call.get("tool")) or None
-
-
-def block_answers(block: Any) -> str | None:
-    """Return the id of the call that a result block answers; None otherwise."""
-    return _word(block.get("tool_use_id")) if _is_result_block(block) else None
+    return not all(map(is_result_block, listed(message.get("content"))))
 
 
 def block_calls(block: Any) -> str | None:
@@ -149,7 +156,8 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _is_result_block(block: Any) -> bool:
+def is_result_block(block: Any) -> bool:
+    """True for a block that holds a result."""
     return isinstance(block, dict) and block.get("type") == RESULT
 
 
@@ -167,10 +175,24 @@ def _block_text(block: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) and block.get("type") in TEXT else ""
 
 
+def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall:
+    """Return the call of a block; if the list has it too, take it from there and out of the list."""
+    call_id = block_calls(block)
+    same = next((entry for entry in entries if call_id is not None and entry.get("id") == call_id), None)
+    if same is None:
+        return ToolCall(call_id, _name(block), block.get("input"))
+    entries.remove(same)
+    return _listed(same)
+
+
 def _listed(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
-    return ToolCall(_word(call.get("id")), called_name(call) or "?", inner.get("arguments"))
+    return ToolCall(_word(call.get("id")), _name(inner, call), inner.get("arguments"))
+
+
+def _name(call: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:
+    return _word(call.get("name")) or _word((around or call).get("tool")) or UNNAMED
 
 
 def _word(value: Any) -> str | None:

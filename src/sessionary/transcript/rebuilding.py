@@ -9,13 +9,11 @@ before a message that also contains user text, because behind that it would come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.transcript.matching import Call, result_run
 from sessionary.transcript.messages import (
-    RESULT,
     TEXT,
     Message,
     bears_results,
@@ -23,6 +21,7 @@ from sessionary.transcript.messages import (
     entry_calls,
     holds_more,
     is_result,
+    is_result_block,
     listed,
 )
 from sessionary.transcript.synthetic import Words, closing
@@ -89,18 +88,22 @@ class Plan:
         return self.additions.setdefault(index, Additions())
 
 
-def rebuild(messages: Sequence[Any], calls: Sequence[Call], plan: Plan) -> tuple[list[Row], list[int]]:
+def rebuild(messages: Sequence[Any], ends: Mapping[int, int], plan: Plan) -> tuple[list[Row], list[int]]:
     """Carry out the plan.
+
+    Args:
+        messages: the conversation.
+        ends: `Matching.ends` of it.
+        plan: the changes.
 
     Returns:
         The new conversation, and the indexes of the messages that were removed because nothing was left of them.
     """
-    calling = frozenset(call.index for call in calls)
     rows: list[Row] = []
     emptied: list[int] = []
     index = 0
     while index < len(messages):
-        run = result_run(messages, index, calling) if index in calling else range(index + 1, index + 1)
+        run = range(index + 1, ends.get(index, index + 1))
         kept = []
         for place in (index, *run):
             edit = plan.edits.get(place)
@@ -140,16 +143,12 @@ def _joined(index: int, run: list[Row], additions: Additions | None) -> list[Row
 
 
 def _hosts_blocks(message: Message) -> bool:
-    return not is_result(message) and any(map(_is_answer, listed(message.get("content"))))
-
-
-def _is_answer(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == RESULT
+    return not is_result(message) and any(map(is_result_block, listed(message.get("content"))))
 
 
 def _with_blocks(message: Message, blocks: list[dict[str, Any]]) -> dict[str, Any]:
     content = message["content"]
-    behind = 1 + max(number for number, block in enumerate(content) if _is_answer(block))
+    behind = 1 + max(number for number, block in enumerate(content) if is_result_block(block))
     return {**message, "content": [*content[:behind], *blocks, *content[behind:]]}
 
 

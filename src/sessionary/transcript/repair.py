@@ -9,22 +9,15 @@ Repair is idempotent, and the result has no finding that stops a resume. Propert
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sessionary.errors import Invalid
 from sessionary.transcript.completing import complete_calls
-from sessionary.transcript.diagnosis import by_message, calls_are_readable, has_role
-from sessionary.transcript.matching import (
-    Answer,
-    Call,
-    Matching,
-    match,
-    out_of_place,
-    parts_of,
-    repeated_calls,
-)
+from sessionary.transcript.diagnosis import calls_are_readable, has_role
+from sessionary.transcript.matching import Answer, Call, Matching, match, parts_of
 from sessionary.transcript.messages import Message, bears_results, holds_more, is_result, listed
 from sessionary.transcript.rebuilding import Edit, Plan, Row, closed, edited, rebuild
 from sessionary.transcript.synthetic import INTERRUPTED
@@ -153,10 +146,11 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
     matching = match(messages)
     plan = Plan()
     orphans = matching.orphans()
-    kept = matching.calls if complete else [call for call in matching.calls if call in matching.answer]
-    new_ids = _new_ids(kept)
+    new_ids = _new_ids(
+        matching.calls if complete else [call for call in matching.calls if call in matching.answer]
+    )
     changes = _renumber(plan, matching, new_ids)
-    changes += _move(plan, messages, out_of_place(messages, matching), new_ids)
+    changes += _move(plan, messages, matching.misplaced, new_ids)
     if complete:
         complete_calls(plan, messages, matching, INTERRUPTED, new_ids)
     else:
@@ -170,7 +164,7 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
         _take_out(plan, extra)
     changes += _changes(matching.strays, "dropped_result", "dropped a result", "it has no call")
     changes += _changes(matching.repeats, "dropped_result", "dropped a result", "the call already has one")
-    rows, emptied = rebuild(messages, matching.calls, plan)
+    rows, emptied = rebuild(messages, matching.ends, plan)
     changes += [
         Change(
             index,
@@ -188,15 +182,16 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
 def _new_ids(calls: Sequence[Call]) -> dict[Call, str]:
     """Return new ids for calls whose id an earlier call uses: the same id with a number appended."""
     taken = {call.call_id for call in calls}
-    last: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     found: dict[Call, str] = {}
-    for call in repeated_calls(calls):
-        number = last.get(call.call_id, 1) + 1
-        while f"{call.call_id}_{number}" in taken:
-            number += 1
-        last[call.call_id] = number
-        found[call] = f"{call.call_id}_{number}"
-        taken.add(found[call])
+    for call in calls:
+        seen[call.call_id] += 1
+        if seen[call.call_id] == 1:
+            continue
+        while (new := f"{call.call_id}_{seen[call.call_id]}") in taken:
+            seen[call.call_id] += 1
+        found[call] = new
+        taken.add(new)
     return found
 
 
@@ -261,4 +256,7 @@ def _take_out(plan: Plan, answer: Answer) -> None:
 
 def _changes(parts: Sequence[Call] | Sequence[Answer], code: str, what: str, why: str) -> list[Change]:
     """Return one change per message."""
-    return [Change(index, code, ids, what, why) for index, ids in by_message(parts)]
+    ids: dict[int, list[str]] = {}
+    for part in parts:
+        ids.setdefault(part.index, []).append(part.call_id)
+    return [Change(index, code, tuple(of), what, why) for index, of in ids.items()]

@@ -64,6 +64,6 @@ def _settled(messages: list[Any], matching: Matching, *, complete: bool) -> list
     else:
         for call in matching.orphans():
             plan.edit(call.index).call_ids[call.call_id, call.nth] = None
-    rows, _emptied = rebuild(messages, matching.calls, plan)
+    rows, _emptied = rebuild(messages, matching.ends, plan)
     rows, _closed = closed(rows, FORKED, made_only=True)
     return [row.message for row in rows]

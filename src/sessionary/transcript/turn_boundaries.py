@@ -10,7 +10,7 @@ The original counts every message of role ``user``, including reminders and Anth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sessionary.errors import Invalid
 from sessionary.transcript.messages import (
@@ -22,6 +22,8 @@ from sessionary.transcript.messages import (
     text_of,
     tool_calls,
 )
+
+T = TypeVar("T")
 
 
 def boundaries(messages: Sequence[Any], *, every_user: bool = False) -> list[int]:
@@ -117,14 +119,26 @@ def open_ends(messages: Sequence[Any]) -> list[tuple[int, int | None]]:
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping):
             continue
-        if message.get("role") == "assistant":
-            last = None
-        elif bears_results(message):
-            last = None if is_real_user(message) else index
-        elif last is not None and is_real_user(message):
+        person, answers = is_real_user(message), bears_results(message)
+        if last is not None and person and not answers:
             ends.append((last, index))
-            last = None
+        last = open_end(last, index, message.get("role"), results=answers, person=person)
     return ends if last is None else [*ends, (last, None)]
+
+
+def open_end(last: T | None, here: T, role: Any, *, results: bool, person: bool) -> T | None:
+    """Return the last result that the agent has not continued from, after one more message.
+
+    Args:
+        last: that result before the message.
+        here: the message.
+        role: its role.
+        results: it contains results.
+        person: the user wrote it.
+    """
+    if role == "assistant" or person:
+        return None
+    return here if results else last
 
 
 def _checked(messages: Sequence[Any], turn: int, every_user: bool) -> list[int]:

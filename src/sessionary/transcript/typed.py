@@ -27,9 +27,10 @@ from sessionary.model import (
     ToolCall,
     ToolResult,
 )
-from sessionary.transcript import is_real_user, results, tool_calls
+from sessionary.transcript import messages
 from sessionary.transcript.history_messages import ROLE, as_message
-from sessionary.transcript.messages import CALLS, RESULT, TEXT
+from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, results
+from sessionary.transcript.messages import parts as stored_parts
 
 COMMAND = ROLE
 """The role of a command in the history of a feature; each begins a turn."""
@@ -77,10 +78,17 @@ def typed(entries: Iterable[Entry], path: str | None = None) -> Iterator[Message
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
     """A stored record as a message. One that is no message has the role None, and itself as its only part."""
     message = _unwrapped(record)
-    role = message.get("role")
+    if isinstance(message.get("role"), str):
+        return typed_message(message, place)
+    return Message(None, HARNESS, (Other("record", record),), _time(message), place=place)
+
+
+def typed_message(message: Any, place: Place = NOWHERE) -> Message:
+    """A value that is stored as a message, without looking for one that it may wrap."""
+    role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(role, str):
-        return Message(None, HARNESS, (Other("record", record),), _time(message), place=place)
-    parts = tuple(_parts(message))
+        return Message(None, HARNESS, (Other("record", message),), place=place)
+    parts = tuple(typed_parts(message))
     return Message(role, _origin(message, role), parts, _time(message), _word(message.get("id")), place=place)
 
 
@@ -100,38 +108,31 @@ def _origin(message: Mapping[str, Any], role: str) -> str:
     return AGENT if role == "assistant" else HARNESS
 
 
-def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
-    answers = results(message)
+def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts of a stored message, in order."""
     content = message.get("content")
-    is_answer = bool(answers) and (message.get("role") == "tool" or "tool_call_id" in message)
-    if isinstance(content, str):
-        if not is_answer:
-            yield Text(content)
-    elif isinstance(content, list):
-        yield from _blocks(content, is_answer=is_answer)
-    if isinstance(message.get("thinking_text"), str):
+    answers = bears_results(message)
+    if isinstance(content, str) and not is_result(message):
+        yield Text(content)
+    for _block, part in stored_parts(message):
+        yield _part(part)
+    if not answers and isinstance(message.get("thinking_text"), str):
         yield Thinking(message["thinking_text"])
-    for call in tool_calls(message):
-        yield ToolCall(call.call_id, call.name, call.arguments)
-    for answer in answers:
-        yield ToolResult(answer.call_id, answer.stored, answer.is_error)
 
 
-def _blocks(content: list[Any], *, is_answer: bool) -> Iterator[Part]:
-    """The blocks of a message that are neither calls nor results, which are read from the whole message."""
-    for block in content:
-        if isinstance(block, str):
-            if not is_answer:
-                yield Text(block)
-        elif isinstance(block, dict):
-            kind, text = block.get("type"), block.get("text")
-            if isinstance(block.get("thinking"), str):
-                yield Thinking(block["thinking"])
-            elif kind in TEXT and isinstance(text, str):
-                if not is_answer:
-                    yield Text(text)
-            elif kind not in CALLS and kind != RESULT and not is_answer:
-                yield Other(str(kind))
+def _part(part: Any) -> Part:
+    if isinstance(part, messages.ToolCall):
+        return ToolCall(part.call_id, part.name, part.arguments)
+    if isinstance(part, messages.ToolResult):
+        return ToolResult(part.call_id, part.stored, part.is_error)
+    if isinstance(part, str):
+        return Text(part)
+    if not isinstance(part, dict):
+        return Other(type(part).__name__)
+    kind, text = part.get("type"), part.get("text")
+    if isinstance(part.get("thinking"), str):
+        return Thinking(part["thinking"])
+    return Text(text) if kind in TEXT and isinstance(text, str) else Other(str(kind))
 
 
 def _time(message: Mapping[str, Any]) -> Any:

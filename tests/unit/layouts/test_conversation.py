@@ -189,8 +189,8 @@ def test_a_record_over_several_lines_is_told_where_a_window_ends_too(
         assert (problem.code, problem.line) == ("raw_newline", 2)
 
 
-def test_findings_of_a_file_that_was_cut_meanwhile_have_no_place(path: Path) -> None:
-    """Somebody writes the file anew in place, after it was read and before the places are looked up."""
+def test_findings_of_a_file_that_was_cut_meanwhile_have_their_place(path: Path) -> None:
+    """Somebody writes the file anew in place while it is read."""
     data = line(user()) + line(amplifier("a"))
     path.write_bytes(data)
 
@@ -202,7 +202,7 @@ def test_findings_of_a_file_that_was_cut_meanwhile_have_no_place(path: Path) -> 
             return OS_FS.pread(fd, length, offset) if self.reads == 1 else b""
 
     (problem,) = read_conversation(Cut(), str(path), strict=True).problems
-    assert (problem.code, problem.line, problem.byte) == ("orphaned_call", None, None)
+    assert (problem.code, problem.line, problem.byte) == ("orphaned_call", 2, len(line(user())))
 
 
 def test_what_is_added_while_a_file_is_read_is_read_too(path: Path) -> None:

@@ -4,39 +4,32 @@ The file is read in windows that end at a newline, so a transcript of any size n
 or of its longest line if that is longer, and some bytes for each message. Nothing is locked. A writer in the
 middle of a long append shows as a truncated last line; the file is then read again before a loss is reported.
 
-Nearly every window is clean. A clean window is decoded in one call, and is so small that its messages are
-dropped before they leave the processor cache. Any other window is read again, line by line, with more data
-after it: a record that spans several lines is recognised only if they are read together. The place of a
-message is computed only if it has a problem, by reading its window once more, and duplicate records are
-searched only if the times of the messages allow for them.
+Duplicate records are searched only if the times of the messages allow for them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby, islice
-from operator import itemgetter, lt
+from itertools import islice
+from operator import lt
 from os import stat_result
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from stringzilla import count
 
-from sessionary.codec import for_strict_reader, read_lines
-from sessionary.codec.lines import Known, clean_records
+from sessionary.codec import Reading, for_strict_reader, read_lines
+from sessionary.codec.lines import Known
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.layouts.jsonl import window, windows
-from sessionary.model import Cursor, Entry, Problem, Severity
-from sessionary.transcript.outline import Outline
-
-if TYPE_CHECKING:
-    from sessionary.transcript import Finding
+from sessionary.model import PERSON, Cursor, Entry, Place, Problem, Severity
+from sessionary.transcript.diagnosis import Diagnosis, Finding, shape_findings
+from sessionary.transcript.typed import typed_message
 
 WINDOW = 1 << 18
-WIDE_WINDOW = 2 << 20  # for windows that are not clean
+WIDE_WINDOW = 2 << 20  # for windows with damage
 TIMED = 64
 """Number of last messages that are searched for the newest time: some programs write none."""
 TAIL = 1 << 14
@@ -62,15 +55,6 @@ class Conversation:
     title: str | None = None
     newest: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
-
-
-class _Span(NamedTuple):
-    """A window that was read: the number of its first message, its place, and its length."""
-
-    first: int
-    line: int
-    byte: int
-    length: int
 
 
 def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool = False) -> Conversation:
@@ -124,34 +108,30 @@ def not_json_lines(fs: Fs, path: str) -> Problem | None:
 def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
     """The current conversation, and whether its last line is truncated."""
     found = require_regular(fs.fstat(fd))
-    outline, times = Outline(), _Times()
-    problems: list[Problem] = []
-    spans: list[_Span] = []
-    newest: datetime | None = None
-    line, byte, last, torn = 1, 0, False, False
-    while not last:
-        data, last = window(fs, fd, byte, found.st_size, WINDOW)
-        # One newline is an empty conversation, as written by our store.
-        values = [] if data == b"\n" and found.st_size == 1 else clean_records(data)
-        if values is None:
-            data, last = window(fs, fd, byte, found.st_size, max(WINDOW, WIDE_WINDOW))
-            reading = read_lines(data, path, line=line, byte=byte)
-            values, torn = reading.values, reading.torn
-            problems += for_strict_reader(reading.problems) if strict else reading.problems
-        else:
-            torn = False
-        spans.append(_Span(len(outline), line, byte, len(data)))
-        outline.take(values)
-        newest = newest_time(values) or newest
+    if found.st_size == 1 and fs.pread(fd, 2, 0) == b"\n":
+        return Conversation(found), False  # an empty conversation, as written by our store
+    talk, diagnosis, times = Conversation(found), Diagnosis(), _Times()
+    findings: list[Finding] = []
+    torn = False
+    for reading in _readings(fs, fd, path, found.st_size):
+        talk.problems += for_strict_reader(reading.problems) if strict else reading.problems
+        torn = reading.torn
+        for record in reading.records():
+            message = typed_message(record.value, Place(path, record.line, record.byte))
+            findings += shape_findings(record.value, diagnosis.messages, message.place)
+            diagnosis.take(message)
+            if message.origin == PERSON:
+                talk.turns += 1
+                talk.title = talk.title or message.text.lstrip() or None
+        talk.newest = newest_time(reading.values) or talk.newest
         if thorough:
-            times.take(values)
-        line, byte = line + count(data, b"\n"), byte + len(data)
+            times.take(reading.values)
+    talk.messages = diagnosis.messages
     if thorough and not times.differ:
-        problems += _repeats(fs, fd, path, found.st_size)
-    findings = [each for each in outline.findings() if strict or each.code not in _OF_MESSAGES]
-    places = _places(fs, fd, spans, {each.index for each in findings}) if findings else {}
-    problems += [_problem(each, path, places.get(each.index, (None, None)), strict) for each in findings]
-    return Conversation(found, len(outline), outline.turns, outline.title, newest, problems), torn
+        talk.problems += _repeats(fs, fd, path, found.st_size)
+    findings = sorted([*findings, *diagnosis.findings()], key=lambda finding: finding.index)
+    talk.problems += [_problem(each, strict) for each in findings if strict or each.code not in _OF_MESSAGES]
+    return talk, torn
 
 
 def newest_time(values: Sequence[dict[str, Any]]) -> datetime | None:
@@ -206,11 +186,20 @@ def _ascend(times: list[Any]) -> bool:
 def _repeats(fs: Fs, fd: int, path: str, size: int) -> list[Problem]:
     """A note for each duplicate record of the file."""
     known = Known()
-    return [
-        problem
-        for line, byte, data in windows(fs, fd, 0, size, max(WINDOW, WIDE_WINDOW))
-        for problem in read_lines(data, path, line=line, byte=byte).duplicates(known)
-    ]
+    return [problem for reading in _readings(fs, fd, path, size) for problem in reading.duplicates(known)]
+
+
+def _readings(fs: Fs, fd: int, path: str, size: int) -> Iterator[Reading]:
+    """The windows of the file. One with damage is read again with what follows, where a record may go on."""
+    line, byte, last = 1, 0, False
+    while not last:
+        data, last = window(fs, fd, byte, size, WINDOW)
+        reading = read_lines(data, path, line=line, byte=byte)
+        if reading.problems and not last:
+            data, last = window(fs, fd, byte, size, max(WINDOW, WIDE_WINDOW))
+            reading = read_lines(data, path, line=line, byte=byte)
+        yield reading
+        line, byte = line + count(data, b"\n"), byte + len(data)
 
 
 def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
@@ -230,7 +219,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
         found = require_regular(fs.fstat(fd))
         start = after.offset if after is not None and _continues(after, found) else 0
         index = 0
-        for line, low, data in windows(fs, fd, start, found.st_size, max(WINDOW, WIDE_WINDOW)):
+        for line, low, data in windows(fs, fd, start, found.st_size, WIDE_WINDOW):
             for record in read_lines(data, path, line=line, byte=low).records():
                 line_end = data.find(b"\n", record.byte - low + len(record.raw))
                 behind = low + (line_end + 1 if line_end >= 0 else len(data))
@@ -268,25 +257,14 @@ _REMEDIES = {
 _LAST_TURN = "none needed: the agent continues from there, or is running"
 
 
-def _problem(finding: Finding, path: str, place: tuple[int | None, int | None], strict: bool) -> Problem:
-    """A finding as a problem of the file. It has no place if the file was truncated meanwhile."""
+def _problem(finding: Finding, strict: bool) -> Problem:
+    """A finding as a problem of the file."""
     remedy = _REMEDIES[finding.code]
     if finding.code == "incomplete_turn" and not finding.stops:
         remedy = _LAST_TURN
     elif strict and finding.stops:
         remedy = f"run `sessionary repair` to {remedy}"
-    return Problem(finding.code, finding.severity, path, *place, finding.message, remedy)
-
-
-def _places(fs: Fs, fd: int, spans: Sequence[_Span], indices: set[int]) -> dict[int, tuple[int, int]]:
-    """Line and byte of these messages. Each window that holds one is read again."""
-    places: dict[int, tuple[int, int]] = {}
-    for at, wanted in groupby(sorted(indices), lambda index: bisect(spans, index, key=itemgetter(0)) - 1):
-        span = spans[at]
-        reading = read_lines(read_at(fs, fd, span.length, span.byte), line=span.line, byte=span.byte)
-        records = list(reading.records())
-        for index in wanted:
-            if index - span.first < len(records):
-                record = records[index - span.first]
-                places[index] = record.line, record.byte
-    return places
+    place = finding.place
+    return Problem(
+        finding.code, finding.severity, place.path or "", place.line, place.byte, finding.message, remedy
+    )
