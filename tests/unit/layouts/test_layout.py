@@ -586,7 +586,7 @@ def test_a_tail_that_still_grows_is_looked_at_again(home: Path, make: Make) -> N
     fs = Growing()
     summary = only(AmplifierLayout(home, fs))
     assert (summary.messages, summary.problems) == (2, [])
-    assert fs.reads == 3
+    assert fs.reads == 2
 
 
 # Sessions outside of any home
