@@ -102,7 +102,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     """What a list shows of one session. Times are UTC; None where the session does not say.
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
-    `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by model.
+    `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by day and model.
     """
 
     ref: SessionRef
@@ -120,7 +120,40 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     listed: bool = True
     cwd: str | None = None
     branch: str | None = None
-    usage: dict[str, Usage] = field(default_factory=dict)
+    usage: list[DailyUsage] = field(default_factory=list)
+
+    @property
+    def models(self) -> list[str]:
+        """The models that wrote messages, sorted."""
+        return sorted({one.model for one in self.usage} - {NO_MODEL})
+
+    def usage_by_model(self) -> dict[str, Usage]:
+        """The usage of all days together."""
+        total: dict[str, Usage] = {}
+        for one in self.usage:
+            total[one.model] = total.get(one.model, Usage()).plus(one.usage)
+        return total
+
+
+class Header(Struct, frozen=True):
+    """What a session says of itself beside its messages: in documents, names and stats. Fields as in `Summary`.
+
+    `updated` is when the session changed last, by its messages, documents or files, whichever the layout believes.
+    `agent` is None where the kind names the agent. `facts` are further values to be shown above the messages.
+    """
+
+    agent: str | None = None
+    title: str | None = None
+    parent: str | None = None
+    created: datetime | None = None
+    updated: datetime | None = None
+    size: int = 0
+    turn_count: int | None = None
+    problems: list[Problem] = field(default_factory=list)
+    listed: bool = True
+    cwd: str | None = None
+    branch: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Usage(Struct, frozen=True, array_like=True, gc=False):
@@ -144,6 +177,18 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
             self.reasoning + other.reasoning,
             sum(costs) if costs else None,
         )
+
+
+NO_MODEL = "(not named)"
+"""Stands for the model of a message that states usage and names no model."""
+
+
+class DailyUsage(Struct, frozen=True, array_like=True, gc=False):
+    """The usage of one model on one day (UTC, as ``2026-03-01``; empty where messages bear no time)."""
+
+    day: str
+    model: str
+    usage: Usage
 
 
 class Place(NamedTuple):
@@ -266,7 +311,32 @@ def _words_of(block: Any) -> str:
     return str(text) if is_text and text else f"[{block.get('type')}]"
 
 
-class Cursor(Struct, frozen=True):
+class Fact(NamedTuple):
+    """Something that the stream of a session says of it: ``title``, ``parent``, ``cwd`` or ``branch``.
+
+    Of several of one name the one of the highest rank counts, of equal ranks the last.
+    """
+
+    name: str
+    value: str
+    rank: int = 0
+
+
+class Cursor(NamedTuple):
+    """How far a session was read. The bytes are made and understood by its layout alone."""
+
+    state: bytes
+
+
+class Reset(NamedTuple):
+    """Messages before the cursor changed: the session is read from its start, and what was read before is void."""
+
+
+Item = Message | Problem | Fact | Reset | Cursor
+"""What reading a session yields."""
+
+
+class FileCursor(Struct, frozen=True):
     """How far a reader has come in one file: the file's identity, and the offset of the next unread byte."""
 
     device: int
@@ -279,4 +349,4 @@ class Entry(Struct, frozen=True):
 
     index: int
     record: Record
-    after: Cursor
+    after: FileCursor

@@ -8,8 +8,8 @@ from typing import Any
 
 from sessionary import BrainstormStore, NotFound
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.layouts.base import summaries
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
+from sessionary.layouts.summary import summaries
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.layout_suite import CountingFs, LayoutTests, LongAgoFs
 from tests.unit.layouts.brainstorm.samples import FOLDER, document, entry, golden, put

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.registry import AGENTS
 
 REPO = Path(__file__).resolve().parents[2]
 SOURCE = REPO / "src" / "sessionary"
-SHARED = (SOURCE / "layouts" / "agents" / "reading.py", SOURCE / "transcript" / "fold.py")
+SHARED = (
+    SOURCE / "layouts" / "agents" / "reading.py",
+    SOURCE / "layouts" / "summary.py",
+    SOURCE / "transcript" / "fold.py",
+)
+OF_CLOCK = (FUTURE_TIME, "note")
 
 
 def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
@@ -29,4 +35,4 @@ def test_every_code_has_a_row_with_its_severity_and_every_row_a_code(name: str) 
     page = (REPO / "docs" / "formats" / f"{name.replace('_', '-')}.md").read_text("utf-8")
     section = page.partition("\n## Problem codes\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| .+ \|$", section, re.MULTILINE)
-    assert sorted(rows) == sorted({*codes((*SHARED, SOURCE / "layouts" / "agents" / f"{name}.py"))})
+    assert sorted(rows) == sorted({OF_CLOCK, *codes((*SHARED, SOURCE / "layouts" / "agents" / f"{name}.py"))})

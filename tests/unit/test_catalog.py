@@ -23,11 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.catalog import Catalog, query, store
-from sessionary.catalog.store import FILE
+from sessionary.catalog.store import FILE, _Read
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import MTIME_GRACE, summaries
+from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import SessionRef, Summary
 from sessionary.testing.layout_suite import STATS, LongAgoFs, with_times
 from sessionary.testing.wrapper import WrappedFs
@@ -142,7 +143,7 @@ def lie_about(home: Path, cache: Path, session_id: str) -> None:
     layout = AmplifierLayout(home, LongAgoFs())
     (row,) = [row for place, row in catalog._load(layout).items() if place.endswith(f"/{session_id}")]
     lie = msgspec.structs.replace(row.summary, title="a lie", health="lost_data")
-    catalog._store(layout.name, str(home), [(row.fingerprint, lie)], [])
+    catalog._store(layout.name, str(home), [_Read(row.fingerprint, lie, None)], [])
 
 
 def test_a_list_believes_what_is_remembered_and_a_check_does_not(
@@ -154,7 +155,7 @@ def test_a_list_believes_what_is_remembered_and_a_check_does_not(
     assert listed()["one"].title == "a lie", "or this test proves nothing"
     workspace = Workspace(home, LongAgoFs(), cache=str(cache))
     ref = workspace.find("one")
-    assert workspace.layout_of(ref).summary(ref).title == "hello"
+    assert summary_of(workspace.layout_of(ref), ref).title == "hello"
     assert list(workspace.layout_of(ref).check(ref)) == []
 
 

@@ -29,6 +29,7 @@ CREATE TABLE usage (
     kind        TEXT NOT NULL,
     home        TEXT NOT NULL,
     place       TEXT NOT NULL,     -- of the session
+    day         TEXT NOT NULL,     -- UTC, as 2026-03-01, empty where messages bear no time
     model       TEXT NOT NULL,
     input       INTEGER NOT NULL,  -- tokens, each kind counted once
     output      INTEGER NOT NULL,
@@ -36,7 +37,7 @@ CREATE TABLE usage (
     cache_write INTEGER NOT NULL,
     reasoning   INTEGER NOT NULL,
     cost        REAL,              -- US dollars, if the agent states it
-    PRIMARY KEY (kind, home, place, model)
+    PRIMARY KEY (kind, home, place, day, model)
 ) WITHOUT ROWID;
 
 CREATE TABLE problems (
@@ -53,4 +54,14 @@ CREATE TABLE problems (
     repair   TEXT,
     span     INTEGER NOT NULL,     -- bytes concerned
     PRIMARY KEY (kind, home, place, number)
+) WITHOUT ROWID;
+
+CREATE TABLE progress (
+    kind     TEXT NOT NULL,
+    home     TEXT NOT NULL,
+    place    TEXT NOT NULL,        -- of the session
+    cursor   BLOB NOT NULL,        -- up to where its messages are folded (opaque)
+    fold     BLOB NOT NULL,        -- what they add up to (opaque)
+    checksum INTEGER NOT NULL,     -- of both
+    PRIMARY KEY (kind, home, place)
 ) WITHOUT ROWID;

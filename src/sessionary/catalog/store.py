@@ -27,9 +27,11 @@ from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.model import Problem, SessionRef, Severity, Summary, Usage
+from sessionary.layouts.summary import summarize
+from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.transcript.fold import Progress
 
-VERSION = 2
+VERSION = 3
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -45,8 +47,8 @@ _COLUMNS = (
     "health, fingerprint, checksum"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
-_OF_USAGE = "place, model, input, output, cache_read, cache_write, reasoning, cost"
-_TABLES = ("sessions", "problems", "usage")
+_OF_USAGE = "place, day, model, input, output, cache_read, cache_write, reasoning, cost"
+_TABLES = ("sessions", "problems", "usage", "progress")
 
 
 class _Row(NamedTuple):
@@ -54,6 +56,14 @@ class _Row(NamedTuple):
 
     fingerprint: bytes
     summary: Summary
+
+
+class _Read(NamedTuple):
+    """What was read of one session, to be stored."""
+
+    fingerprint: bytes
+    summary: Summary
+    progress: Progress | None
 
 
 class Catalog:
@@ -75,7 +85,7 @@ class Catalog:
             StorageFailed: as `Layout.discover`, after all that could be found.
         """
         known, home = self._load(layout), _home(layout)
-        read: list[tuple[bytes, Summary]] = []
+        read: list[_Read] = []
         complete = False
         try:
             for ref in layout.discover():
@@ -85,8 +95,9 @@ class Catalog:
                     del known[ref.locator]
                     yield row.summary
                     continue
+                before = None if row is None else self._progress(layout.name, home, ref.locator)
                 try:
-                    summary = layout.summary(ref)
+                    summary, progress = summarize(layout, ref, before)
                 except NotFound:
                     continue  # removed since its name was read
                 if not summary.listed:
@@ -94,7 +105,7 @@ class Catalog:
                 if any(problem.code in _PASSING for problem in summary.problems):
                     fingerprint = UNKNOWN
                 if known.pop(ref.locator, None) != (fingerprint, summary):
-                    read.append((fingerprint, summary))
+                    read.append(_Read(fingerprint, summary, progress))
                 yield summary
             complete = True
         finally:
@@ -118,14 +129,17 @@ class Catalog:
                 )
                 for place, code, severity, *rest in found:
                     problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
-                usage: dict[str, dict[str, Usage]] = {}
-                found = connection.execute(f"SELECT {_OF_USAGE} FROM usage WHERE kind = ? AND home = ?", key)
-                for place, model, *counts in found:
-                    usage.setdefault(place, {})[model] = Usage(*counts)
+                usage: dict[str, list[DailyUsage]] = {}
+                found = connection.execute(
+                    f"SELECT {_OF_USAGE} FROM usage WHERE kind = ? AND home = ? ORDER BY place, day, model",
+                    key,
+                )
+                for place, day, model, *counts in found:
+                    usage.setdefault(place, []).append(DailyUsage(day, model, Usage(*counts)))
                 rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE kind = ? AND home = ?", key)
                 known = {}
                 for *row, fingerprint, checksum in rows:
-                    summary = _summary(layout.name, row, problems.get(row[0], []), usage.get(row[0], {}))
+                    summary = _summary(layout.name, row, problems.get(row[0], []), usage.get(row[0], []))
                     if _checksum((*row, fingerprint), summary) == checksum:
                         known[row[0]] = _Row(fingerprint, summary)
                 return known
@@ -133,23 +147,33 @@ class Catalog:
             self._give_up(error)
             return {}
 
-    def _store(self, kind: str, home: str, read: list[tuple[bytes, Summary]], gone: list[str]) -> None:
+    def _progress(self, kind: str, home: str, place: str) -> Progress | None:
+        """How far a session was folded; None if that is not stored."""
+        statement = "SELECT cursor, fold, checksum FROM progress WHERE kind = ? AND home = ? AND place = ?"
+        try:
+            with closing(connect(self.path or "")) as connection:
+                row = connection.execute(statement, (kind, home, place)).fetchone()
+                if row is not None and zlib.crc32(row[1], zlib.crc32(row[0])) == row[2]:
+                    return Progress(Cursor(row[0]), row[1])
+        except (sqlite3.Error, UnicodeEncodeError, TypeError, OSError) as error:
+            self._give_up(error)
+        return None
+
+    def _store(self, kind: str, home: str, read: list[_Read], gone: list[str]) -> None:
         """Store the sessions that were read, and drop those that are gone."""
         if self.path is None:
             return
         try:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for place in (*gone, *(summary.ref.locator for _, summary in read)):
+                for place in (*gone, *(one.summary.ref.locator for one in read)):
                     for table in _TABLES:
                         where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
                         with suppress(UnicodeEncodeError):
                             connection.execute(where, (kind, home, place))
-                for fingerprint, summary in read:
-                    with suppress(
-                        UnicodeEncodeError, OverflowError
-                    ):  # half a surrogate pair, a number of 65 bits
-                        _insert(connection, kind, home, fingerprint, summary)
+                for one in read:
+                    with suppress(UnicodeEncodeError, OverflowError):  # half a surrogate pair, 65 bits
+                        _insert(connection, kind, home, one)
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
@@ -211,18 +235,18 @@ def _uri(path: str) -> str:
     return "file:" + quote(os.fsencode(path))
 
 
-def _insert(
-    connection: sqlite3.Connection, kind: str, home: str, fingerprint: bytes, summary: Summary
-) -> None:
-    place = summary.ref.locator
+def _insert(connection: sqlite3.Connection, kind: str, home: str, read: _Read) -> None:
+    summary, progress = read.summary, read.progress
+    key = (kind, home, summary.ref.locator)
     for number, problem in enumerate(summary.problems):
-        values = (kind, home, place, number, problem.code, int(problem.severity), *problem[2:])
-        _insert_row(connection, "problems", values)
-    for model, used in summary.usage.items():
-        values = (kind, home, place, model, *astuple(used))
-        _insert_row(connection, "usage", values)
-    row = _row(fingerprint, summary)
-    _insert_row(connection, "sessions", (kind, home, *row, _checksum(row, summary)))
+        _insert_row(connection, "problems", (*key, number, problem.code, int(problem.severity), *problem[2:]))
+    for one in summary.usage:
+        _insert_row(connection, "usage", (*key, one.day, one.model, *astuple(one.usage)))
+    row = _row(read.fingerprint, summary)
+    _insert_row(connection, "sessions", (*key[:2], *row, _checksum(row, summary)))
+    if progress is not None:
+        cursor, state = progress.cursor.state, progress.state
+        _insert_row(connection, "progress", (*key, cursor, state, zlib.crc32(state, zlib.crc32(cursor))))
 
 
 def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[Any, ...]) -> None:
@@ -252,7 +276,7 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
     )
 
 
-def _summary(kind: str, row: list[Any], problems: list[Problem], usage: dict[str, Usage]) -> Summary:
+def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[DailyUsage]) -> Summary:
     place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
     created, updated, size, health = rest
     return Summary(
@@ -284,7 +308,7 @@ def _time(text: str | None) -> datetime | None:
 
 def _checksum(row: tuple[Any, ...], summary: Summary) -> int:
     """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
-    beside = [tuple(problem) for problem in summary.problems], sorted(summary.usage.items())
+    beside = [tuple(problem) for problem in summary.problems], summary.usage
     return zlib.crc32(repr((row, beside)).encode("utf-8", "surrogatepass"))
 
 

@@ -17,6 +17,7 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
+from sessionary.layouts.summary import summary_of
 from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Workspace, in_turn
 
@@ -145,7 +146,7 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
         return
     worst = health(checked.problems)
     yield output.paint(f"{formatting.sign(worst)} {one_line(checked.name)}", "bold")
-    title = workspace.layout_of(checked.ref).summary(checked.ref).title if checked.ref else None
+    title = summary_of(workspace.layout_of(checked.ref), checked.ref).title if checked.ref else None
     if title:
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):

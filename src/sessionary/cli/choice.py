@@ -14,6 +14,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.summary import summary_of
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
 
@@ -120,7 +121,7 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     from sessionary.transcript import is_real_user, text_of
 
     if ref.kind != AmplifierLayout.name:
-        return workspace.layout_of(ref).summary(ref).title
+        return summary_of(workspace.layout_of(ref), ref).title
     name = read_metadata(OS_FS, ref.locator, recovery_time="").value.get("name")
     if isinstance(name, str) and name.strip():
         return name

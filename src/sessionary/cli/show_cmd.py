@@ -17,6 +17,7 @@ from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import Target, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
+from sessionary.layouts.summary import summary_of
 from sessionary.model import Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Workspace
@@ -99,7 +100,7 @@ def show_command(
         raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
-    summary = None if isinstance(found, Path) else workspace.layout_of(found).summary(found)
+    summary = None if isinstance(found, Path) else summary_of(workspace.layout_of(found), found)
     problems = workspace.check_file(found) if isinstance(found, Path) else summary.problems if summary else []
     messages = numbered(_read(workspace, found, problems))
     window = None if index is None else _window(index, AROUND if around is None else around)
@@ -219,9 +220,7 @@ def _read(workspace: Workspace, found: Target, problems: list[Problem]) -> Itera
     """
     empty = True
     try:
-        for one in (
-            workspace.read_file(found) if isinstance(found, Path) else workspace.layout_of(found).read(found)
-        ):
+        for one in workspace.read_file(found) if isinstance(found, Path) else workspace.read(found):
             empty = empty and isinstance(one, Problem)
             yield one
     except NotFound:

@@ -244,7 +244,7 @@ def _usage_by_model(summaries: Iterable[Summary]) -> dict[str, model.Usage]:
     """What sessions whose messages state their usage add up to."""
     total: dict[str, model.Usage] = {}
     for summary in summaries:
-        for name, used in summary.usage.items():
+        for name, used in summary.usage_by_model().items():
             total[name] = total.get(name, model.Usage()).plus(used)
     return total
 

@@ -22,6 +22,7 @@ from sessionary.layouts.amplifier import SessionStore, trash
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.trash import Trashed
 from sessionary.layouts.amplifier.undo_index import size_of
+from sessionary.layouts.summary import summary_of
 from sessionary.workspace import Workspace
 
 
@@ -178,7 +179,7 @@ def _title(one: Trashed) -> str | None:
     layout = AmplifierLayout(Path(one.path))
     ref = layout.ref_for_path(Path(one.path))
     try:
-        return None if ref is None else layout.summary(ref).title
+        return None if ref is None else summary_of(layout, ref).title
     except SessionaryError:
         return None
 

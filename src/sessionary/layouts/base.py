@@ -11,8 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from sessionary.errors import NotFound
-from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Summary
+from sessionary.model import Cursor, Entry, FileCursor, Header, Item, Problem, Reset, SessionRef, Summary
+from sessionary.transcript.fold import Fold
 
 MTIME_GRACE = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
@@ -114,15 +114,7 @@ class Layout(Protocol):
         """
         ...
 
-    def summary(self, ref: SessionRef) -> Summary:
-        """What a list shows. MUST read the conversation at most once, in bounded memory, and no event log.
-
-        Raises:
-            NotFound: the session is gone.
-        """
-        ...
-
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         """The readable records of the conversation in file order.
 
         With `after` (the cursor of an earlier entry) only the records behind it, for the cost of those: `index`
@@ -134,10 +126,15 @@ class Layout(Protocol):
         """
         ...
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         """The messages of the conversation in the order of the store, in one pass and bounded memory.
 
-        What cannot be read stands as a problem where it occurs, if the layout does not report it in `summary`.
+        What cannot be read stands as a problem where it occurs, and what the store says of the session as a `Fact`.
+        The last item is the cursor from which a later call goes on; there is none where that is not possible.
+
+        Args:
+            ref: the session.
+            after: yield only what follows; `Reset` comes first if what was read before changed, and then everything.
 
         Raises:
             NotFound: the session is gone.
@@ -154,19 +151,41 @@ class Layout(Protocol):
         ...
 
 
-def summaries(layout: Layout) -> Iterator[Summary]:
-    """The summary of every session of a layout, read anew.
+@runtime_checkable
+class HasHeader(Protocol):
+    """A layout whose summary is folded from `read`."""
 
-    Raises:
-        StorageFailed: as `Layout.discover`.
-    """
-    for ref in layout.discover():
-        try:
-            summary = layout.summary(ref)
-        except NotFound:
-            continue  # removed since its name was read
-        if summary.listed:
-            yield summary
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
+
+        Args:
+            ref: the session.
+            fold: what its messages add up to, to compare documents with them, and for the time of the last change.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        ...
+
+
+@runtime_checkable
+class Summarizes(Protocol):
+    """A layout that makes its summary by itself."""
+
+    def summary(self, ref: SessionRef) -> Summary:
+        """What a list shows. MUST read the conversation at most once, in bounded memory, and no event log.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        ...
+
+
+def from_start(items: Iterator[Item], after: Cursor | None) -> Iterator[Item]:
+    """What `Layout.read` yields of a session that can only be read from its start."""
+    if after is not None:
+        yield Reset()
+    yield from items
 
 
 @runtime_checkable

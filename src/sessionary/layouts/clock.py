@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sessionary.model import Problem, Severity
@@ -52,3 +53,23 @@ def future_note(what: str, time: datetime | None, path: str, now: datetime | Non
         return []
     message = ahead_message(what, time)
     return [Problem(FUTURE_TIME, Severity.note, path, None, None, message, FUTURE_REMEDY)]
+
+
+def last_change(
+    stated: Sequence[tuple[str, datetime | None]], changed: float, now: float, path: str
+) -> tuple[datetime | None, list[Problem]]:
+    """When a session changed last: the latest of the times that it states, else the time of its files.
+
+    A time after the clock is reported, and does not count.
+
+    Args:
+        stated: what states a time, and the time.
+        changed: the time of its files in seconds since 1970, see `changed_at`; 0 if that is unknown.
+        now: seconds since 1970.
+        path: the file for the problems.
+    """
+    clock = datetime.fromtimestamp(now, UTC)
+    problems = [found for what, time in stated for found in future_note(what, time, path, clock)]
+    known = [time for _, time in stated if time is not None and not is_ahead(time, now)]
+    by_files = datetime.fromtimestamp(changed, UTC) if changed else None
+    return max(known, default=by_files), problems

@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from zlib import crc32
+
+from msgspec import MsgspecError, Struct, msgpack
 
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
-from sessionary.model import Problem, Record
+from sessionary.model import Cursor, Problem, Record, Reset
 
 WINDOW = 1 << 21
+MARK = 1 << 10
+"""Bytes before a cursor that must be the same when reading goes on there."""
+LOOKS = 3
+"""How often a last line that is truncated and still grows is read again: a writer may be in the middle of it."""
 
 
-def read_jsonl(fs: Fs, path: str) -> Iterator[Record | Problem]:
+class _Position(Struct, array_like=True):
+    """A place at which a line begins: the file, the offset, the number of the line, a checksum of what is before."""
+
+    device: int
+    inode: int
+    offset: int
+    line: int
+    mark: int
+
+
+def read_jsonl(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Record | Problem | Reset | Cursor]:
     """The records of a file in order; problems stand where they occur.
+
+    The last item is the cursor to go on from. There is none if the file ends within a line or with damage, since
+    what is added may change how the end is read.
+
+    Args:
+        fs: the file system.
+        path: the file.
+        after: read only what follows. If the file was replaced, truncated or changed before the cursor, `Reset` comes
+            first, and the file is read from its start.
 
     Raises:
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
-    from sessionary.codec import read_lines  # here, since a list that reads nothing needs no codec
+    # Here, since a list that reads nothing needs neither.
+    from stringzilla import count
+
+    from sessionary.codec import read_lines
 
     try:
         fd = fs.open(path, READ)
@@ -26,15 +55,43 @@ def read_jsonl(fs: Fs, path: str) -> Iterator[Record | Problem]:
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        size = require_regular(fs.fstat(fd)).st_size
-        for line, low, data in windows(fs, fd, 0, size):
+        found = require_regular(fs.fstat(fd))
+        size, looks, last, begin = found.st_size, LOOKS, False, None
+        if after is not None and (begin := _begin(fs, fd, after)) is None:
+            yield Reset()
+        low, line = (begin.offset, begin.line) if begin else (0, 1)
+        while not last:
+            data, last = window(fs, fd, low, size, WINDOW)
             reading = read_lines(data, path, line=line, byte=low)
-            found: list[Record | Problem] = [*reading.problems, *reading.records()]
-            yield from sorted(found, key=lambda one: one.byte or 0)
+            if last and reading.torn and looks and (grown := fs.fstat(fd).st_size) > low + len(data):
+                size, looks, last = grown, looks - 1, False
+                continue
+            items: list[Record | Problem] = [*reading.problems, *reading.records()]
+            yield from sorted(items, key=lambda one: one.byte or 0) if reading.problems else items
+            low, line = low + len(data), line + count(data, b"\n")
+            if last and not reading.problems and data[-1:] in (b"", b"\n"):
+                mark = _mark(fs, fd, low)
+                yield Cursor(msgpack.encode(_Position(found.st_dev, found.st_ino, low, line, mark)))
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     finally:
         fs.close(fd)
+
+
+def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
+    """Where to go on; None if the file is another one, or changed before the cursor."""
+    try:
+        begin = msgpack.decode(after.state, type=_Position)
+    except MsgspecError:
+        return None
+    found = fs.fstat(fd)
+    same = (begin.device, begin.inode) == (found.st_dev, found.st_ino) and found.st_size >= begin.offset
+    return begin if same and _mark(fs, fd, begin.offset) == begin.mark else None
+
+
+def _mark(fs: Fs, fd: int, offset: int) -> int:
+    start = max(offset - MARK, 0)
+    return crc32(read_at(fs, fd, offset - start, start))
 
 
 def windows(fs: Fs, fd: int, start: int, size: int, length: int = WINDOW) -> Iterator[tuple[int, int, bytes]]:
@@ -71,3 +128,26 @@ def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, b
         if cut := data.rfind(b"\n") + 1:
             return (data if cut == wanted else data[:cut]), False
         wanted = max(2 * wanted, length)
+
+
+def raw_line(fs: Fs, path: str, byte: int) -> bytes:
+    """The line of a file that begins at an offset, without its newline.
+
+    Raises:
+        NotFound: there is no such file.
+        StorageFailed: it cannot be read.
+    """
+    try:
+        fd = fs.open(path, READ)
+    except FileNotFoundError:
+        raise not_found(path, f"There is no file {path}") from None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    try:
+        size = require_regular(fs.fstat(fd)).st_size
+        data, _ = window(fs, fd, byte, size, MARK)
+        return data.split(b"\n", 1)[0]
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    finally:
+        fs.close(fd)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, require_regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
+from sessionary.layouts.summary import summary_of
 from sessionary.model import PERSON, Message, Problem, SessionRef, Severity
 from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain_record
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
@@ -205,7 +206,7 @@ class Search:
                 if found and (hit := self.hit(place, found, one.index, byte, time)):
                     yield hit
                 time = message.time or time
-            problems = place.layout.summary(place.ref).problems
+            problems = summary_of(place.layout, place.ref).problems
         except NotFound:
             return  # moved to the trash meanwhile
         except StorageFailed as error:

@@ -25,7 +25,8 @@ from unittest import SkipTest
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Layout, summaries
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.transcript.typed import numbered
@@ -50,16 +51,20 @@ HOUR = 3_600_000_000_000  # nanoseconds
 
 
 class CountingFs(WrappedFs):
-    """Counts opened files, and each state-changing call."""
+    """Counts opened files, bytes read, and each call."""
 
     def __init__(self, inner: Fs = OS_FS) -> None:
         super().__init__(inner)
         self.opened: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
+        self.bytes_read = 0
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         self.calls[name] += 1
-        return super().call(name, *arguments, **options)
+        result = super().call(name, *arguments, **options)
+        if name == "pread":
+            self.bytes_read += len(result)
+        return result
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         self.opened[os.path.basename(path)] += 1
@@ -221,7 +226,7 @@ class LayoutTests(ABC):
         layout = self.layout(tmp_path, OS_FS)
         listed = {summary.ref.session_id: summary for summary in summaries(layout)}
         for name, ref in self.refs(tmp_path).items():
-            assert layout.summary(ref) == listed[name]
+            assert summary_of(layout, ref) == listed[name]
         assert (listed["one"].messages, listed["one"].turns, listed["one"].health) == (2, 1, "ok")
         assert listed["one"].size >= self.conversation(tmp_path, "one").stat().st_size
 
@@ -258,8 +263,8 @@ class LayoutTests(ABC):
         self.put_session(tmp_path, "one", [record(1)])
         self.put_session(tmp_path, "two", [record(2)], parent="one")
         refs = self.refs(tmp_path)
-        assert layout.summary(refs["two"]).parent == "one"
-        assert layout.summary(refs["one"]).parent is None
+        assert summary_of(layout, refs["two"]).parent == "one"
+        assert summary_of(layout, refs["one"]).parent is None
 
     def test_two_reads_give_the_same_messages_as_are_counted(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1), record(2, "assistant"), record(3)])
@@ -267,7 +272,7 @@ class LayoutTests(ABC):
         first = list(layout.read(ref))
         assert list(layout.read(ref)) == first
         messages = [one for one in first if isinstance(one, Message)]
-        summary = layout.summary(ref)
+        summary = summary_of(layout, ref)
         assert len(messages) == summary.messages >= 3
         assert sum(one.turn for one in list(numbered(first))[-1:]) == summary.turns
         assert {one.place.path for one in messages} <= {
@@ -341,7 +346,7 @@ class LayoutTests(ABC):
         folder = self.folder(tmp_path, "one")
         folder.rename(tmp_path / ".elsewhere")
         layout = self.layout(tmp_path, OS_FS)
-        for read in (lambda: layout.summary(ref), lambda: list(layout.entries(ref))):
+        for read in (lambda: summary_of(layout, ref), lambda: list(layout.entries(ref))):
             try:
                 read()
             except NotFound:
@@ -355,7 +360,7 @@ class LayoutTests(ABC):
         fs = CountingFs()
         layout = self.layout(tmp_path, fs)
         for ref in self.refs(tmp_path, fs).values():
-            layout.summary(ref)
+            summary_of(layout, ref)
             list(layout.entries(ref))
             list(layout.parts(ref))
             list(layout.check(ref))

@@ -4,6 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct, field
+
+RECENT = 64
+"""How many of the last records a `Tip` knows. A record whose parent is not among them may begin a branch."""
+
+
+class Tip(Struct, array_like=True):
+    """The end of the line, from which it can be continued.
+
+    Attributes:
+        recent: the last records of the store, the newest last: the id of each, and whether it is on the line (True),
+            belongs to a record of the line and stays with it (None), or is off the line (False).
+        missing: the parents of records that are not stored; one that comes later would join its branch to the line.
+    """
+
+    recent: list[tuple[str, bool | None]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def extend(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> bool:
+        """Add a record that was stored after the others; see `Tree.add`.
+
+        Returns:
+            False if the line cannot be told from the tip alone: the record begins a branch, or is stored twice.
+        """
+        known = [one for one, _ in self.recent]
+        at = known.index(parent) if parent in known else -1
+        # What comes after the parent stays with the line only if it belongs to records before it.
+        behind = [on for _, on in self.recent[at + 1 :] if on is not False]
+        continues = at >= 0 and self.recent[at][1] is not False and True not in behind
+        if (
+            record in known
+            or record in self.missing
+            or (known and not (continues and (speaks or not behind)))
+        ):
+            return False
+        if parent is not None and not known:
+            self.missing.append(parent)
+        self.recent = [*self.recent[1 - RECENT :], (record, None if stays and parent is not None else True)]
+        return True
+
+
+class Tree:
+    """All records of a conversation that is a tree. Keeps two ids of each."""
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str | None] = {}
+        self._stays: dict[str, str] = {}
+        self._leaf: str | None = None
+
+    def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> None:
+        """Add the next record in the order of the store.
+
+        Args:
+            record: its id.
+            parent: the id of the record before it.
+            speaks: the user or the agent speaks, so the conversation goes on from here.
+            stays: it belongs to its parent, as the result of a tool or a block of a response, and stays on the line
+                with it.
+        """
+        if record in self._parents:
+            return  # stored twice: the first one counts
+        self._parents[record] = parent
+        if speaks or self._leaf == parent:
+            self._leaf = record
+        if stays and parent is not None:
+            self._stays[record] = parent
+
+    def abandoned(self) -> set[str]:
+        """The records that are off the line that ends with the last one."""
+        gone = abandoned(self._parents, self._leaf)
+        for record, parent in self._stays.items():
+            if parent not in gone:
+                gone.discard(record)
+        return gone
+
+    def tip(self, gone: set[str]) -> Tip:
+        """The tip of the line, given the records that are off it."""
+        line = set(_line(self._parents, self._leaf))
+        stays: set[str] = set()
+        for record, parent in self._stays.items():
+            if record not in gone and (parent in line or parent in stays):
+                stays.add(record)
+        last = list(self._parents)[-RECENT:]
+        missing = {one for one in self._parents.values() if one is not None and one not in self._parents}
+        recent = [(one, None if one in stays else one in line) for one in last]
+        return Tip(recent, sorted(missing))
+
 
 def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
     """The records that branch off the line from the root to the leaf.
@@ -15,11 +102,7 @@ def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
         parents: the parent of each record, by id, in the order of the file.
         leaf: the record with which the conversation ends now; None if there is none.
     """
-    line: set[str] = set()
-    at = leaf
-    while at is not None and at in parents and at not in line:  # parents may form a ring
-        line.add(at)
-        at = parents[at]
+    line = set(_line(parents, leaf))
     off: dict[str, bool] = dict.fromkeys(line, True)
     gone: set[str] = set()
     for record in parents:
@@ -33,3 +116,13 @@ def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
         if meets and record not in line:
             gone.add(record)
     return gone
+
+
+def _line(parents: Mapping[str, str | None], leaf: str | None) -> list[str]:
+    """The records from the leaf to its root."""
+    line: dict[str, None] = {}
+    at = leaf
+    while at is not None and at in parents and at not in line:  # parents may form a ring
+        line[at] = None
+        at = parents[at]
+    return list(line)

@@ -1,16 +1,43 @@
-"""The summary of a conversation, folded from its messages: counts, title, times, usage, calls without a result."""
+"""The summary of a conversation, folded from its messages: counts, title, times, usage, calls without a result.
+
+A fold can be stored at any message and continued later: it is a plain value, and `state` is its bytes.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
-from sessionary.model import PERSON, Message, Problem, Severity, Usage
+from msgspec import MsgspecError, Struct, field, msgpack
+
+from sessionary.model import (
+    NO_MODEL,
+    PERSON,
+    Cursor,
+    DailyUsage,
+    Fact,
+    Item,
+    Message,
+    Problem,
+    Reset,
+    Severity,
+    Usage,
+)
 
 TITLE = 200
-_NO_MODEL = "(not named)"
+LARGEST_STATE = 1 << 16
+"""Bytes that are stored of a fold. One with more open calls or problems is not stored: its session is read anew."""
 
 
-class Fold:
+class OpenCall(Struct, array_like=True):
+    """A call without a result so far: the number of its message, from 1, and its place."""
+
+    number: int
+    path: str | None
+    line: int | None
+    byte: int | None
+
+
+class Fold(Struct, array_like=True):
     """What the messages of one conversation add up to.
 
     Attributes:
@@ -19,37 +46,69 @@ class Fold:
         title: the first words of the user, on one line; None without any.
         created: the time of the first message that bears one.
         updated: the latest time of a message.
-        usage: the usage by model; of messages with one id the last one counts.
+        usage: the usage by day and model.
+        facts: what the stream says of the session, by name.
+        problems: what could not be read.
+        calls: the calls without a result, by their id.
     """
 
-    def __init__(self) -> None:
-        self.messages = 0
-        self.turns = 0
-        self.title: str | None = None
-        self.created: datetime | None = None
-        self.updated: datetime | None = None
-        self.usage: dict[str, Usage] = {}
-        self._calls: dict[str, Message] = {}
-        self._last: Message | None = None
+    messages: int = 0
+    turns: int = 0
+    title: str | None = None
+    created: datetime | None = None
+    updated: datetime | None = None
+    usage: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    calls: dict[str, OpenCall] = field(default_factory=dict)
 
-    def take(self, message: Message) -> None:
-        """Add the next message."""
+    def take(self, item: Item) -> None:
+        """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
+        if isinstance(item, Message):
+            self._add(item)
+        elif isinstance(item, Problem):
+            self.problems.append(item)
+        elif isinstance(item, Fact):
+            known = self.facts.get(item.name)
+            if known is None or item.rank >= known.rank:
+                self.facts[item.name] = item
+        elif isinstance(item, Reset):
+            raise ValueError("a fold does not go on after a Reset")
+
+    def _add(self, message: Message) -> None:
         self.messages += 1
-        self._last = message
         if message.origin == PERSON:
             self.turns += 1
             self.title = self.title or short_title(message.text)
         if message.time is not None:
             self.created = self.created or message.time
             self.updated = max(self.updated or message.time, message.time)
-        if message.usage is not None:
-            model = message.model or _NO_MODEL
-            self.usage[model] = self.usage.get(model, Usage()).plus(message.usage)
+        if message.usage is not None or message.model is not None:
+            self._count(message, message.usage or Usage())
         for result in message.results:
-            self._calls.pop(result.call_id or "", None)
+            self.calls.pop(result.call_id or "", None)
         for call in message.calls:
             if call.call_id:
-                self._calls[call.call_id] = message
+                self.calls[call.call_id] = OpenCall(self.messages, *message.place)
+
+    def _count(self, message: Message, usage: Usage) -> None:
+        day = "" if message.time is None else message.time.astimezone(UTC).date().isoformat()
+        models = self.usage.setdefault(day, {})
+        model = message.model or NO_MODEL
+        models[model] = models.get(model, Usage()).plus(usage)
+
+    def fact(self, name: str) -> str | None:
+        """A fact that the stream states; None if it states none."""
+        found = self.facts.get(name)
+        return None if found is None else found.value
+
+    def daily_usage(self) -> list[DailyUsage]:
+        """The usage by day and model, sorted."""
+        return [
+            DailyUsage(day, model, used)
+            for day, models in sorted(self.usage.items())
+            for model, used in sorted(models.items())
+        ]
 
     def unanswered(self) -> list[Problem]:
         """A problem for each call without a result, but those of the last message: its tools may be at work."""
@@ -57,15 +116,42 @@ class Fold:
             Problem(
                 "orphaned_call",
                 Severity.stops_resume,
-                message.place.path or "",
-                message.place.line,
-                message.place.byte,
+                call.path or "",
+                call.line,
+                call.byte,
                 f"the call {call_id} has no result: some agents refuse to go on from there",
                 "resume the session in its agent, which may add a result",
             )
-            for call_id, message in self._calls.items()
-            if message is not self._last
+            for call_id, call in self.calls.items()
+            if call.number != self.messages
         ]
+
+    def state(self) -> bytes | None:
+        """The fold as bytes; None if they are more than `LARGEST_STATE`."""
+        try:
+            state = msgpack.encode(self)
+        except (
+            MsgspecError,
+            UnicodeEncodeError,
+            OverflowError,
+        ):  # half a surrogate pair, a number of 65 bits
+            return None
+        return state if len(state) <= LARGEST_STATE else None
+
+
+class Progress(Struct, frozen=True):
+    """How far a session was folded: the cursor behind the last item, and the state of the fold."""
+
+    cursor: Cursor
+    state: bytes
+
+
+def resumed(state: bytes) -> Fold | None:
+    """The fold of a state; None if the bytes are no state."""
+    try:
+        return msgpack.decode(state, type=Fold)
+    except MsgspecError:
+        return None
 
 
 def short_title(text: str | None) -> str | None:

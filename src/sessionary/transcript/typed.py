@@ -17,11 +17,11 @@ from sessionary.model import (
     PERSON,
     TOOL,
     Entry,
+    Item,
     Message,
     Other,
     Part,
     Place,
-    Problem,
     Text,
     Thinking,
     ToolCall,
@@ -54,8 +54,8 @@ class Numbered:
     message: Message
 
 
-def numbered(read: Iterable[Message | Problem]) -> Iterator[Numbered]:
-    """The messages of a conversation with their indexes and turns; problems are left out."""
+def numbered(read: Iterable[Item]) -> Iterator[Numbered]:
+    """The messages of a conversation with their indexes and turns; everything else is left out."""
     turn = 0
     messages = (one for one in read if isinstance(one, Message))
     for index, message in enumerate(messages):

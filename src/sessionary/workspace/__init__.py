@@ -123,7 +123,8 @@ class Workspace:
             NotFound: the session is gone.
             StorageFailed: it cannot be read.
         """
-        return self.layout_of(ref).read(ref)
+        items = self.layout_of(ref).read(ref)
+        return (one for one in items if isinstance(one, Message | Problem))
 
     def search(self, words: str, *, case: bool = False) -> Iterator[Hit]:
         """Find the messages that hold all words, each anywhere in the message, the newest sessions first.
@@ -155,7 +156,7 @@ class Workspace:
             stats.turns += one.turns
             stats.size += one.size
             stats.health[one.health] += 1
-            for model, used in one.usage.items():
+            for model, used in one.usage_by_model().items():
                 stats.usage[model] = stats.usage.get(model, Usage()).plus(used)
         return stats
 

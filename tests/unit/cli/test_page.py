@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.model import AGENT, TOOL, Cursor, Entry, Message, Record, Text, ToolCall, ToolResult
+from sessionary.model import AGENT, TOOL, Entry, FileCursor, Message, Record, Text, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered, numbered, typed
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -14,7 +14,7 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
 def page(*records: dict[str, Any], full: bool = False, width: int = 80) -> list[str]:
     entries = [
-        Entry(at, Record(record, at + 1, 0, b""), Cursor(0, 0, 0)) for at, record in enumerate(records)
+        Entry(at, Record(record, at + 1, 0, b""), FileCursor(0, 0, 0)) for at, record in enumerate(records)
     ]
     return list(Page(width, full=full, now=NOW).lines(numbered(typed(entries))))
 

@@ -13,7 +13,6 @@ from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import EventsLog, SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.base import summaries
 from sessionary.layouts.brainstorm import BrainstormStore
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
@@ -24,6 +23,7 @@ from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
+from sessionary.layouts.summary import summaries
 from sessionary.mailbox import Mailbox
 from sessionary.mailbox.consumers import consumers_of
 from sessionary.model import Problem, SessionRef, Severity

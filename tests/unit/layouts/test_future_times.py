@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.catalog import Catalog
-from sessionary.layouts.base import summaries
+from sessionary.layouts.summary import summaries
 from sessionary.model import Severity
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.policy_world import KINDS, PROJECT, PolicyDevice, PolicyWorld, recipient

@@ -14,8 +14,9 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier import conversation
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout, PartKind, summaries
-from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary
+from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.summary import summaries
+from sessionary.model import FileCursor, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import Workspace
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
@@ -661,7 +662,7 @@ def test_a_cursor_into_a_file_that_was_replaced_starts_over(home: Path, make: Ma
     assert entry.record.byte == 0
     assert entry.after.inode != last.inode
     (folder / "transcript.jsonl").write_bytes(b"")
-    assert list(layout.entries(ref, Cursor(entry.after.device, entry.after.inode, 10**6))) == []
+    assert list(layout.entries(ref, FileCursor(entry.after.device, entry.after.inode, 10**6))) == []
 
 
 def test_a_file_of_many_windows_reads_as_one(home: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

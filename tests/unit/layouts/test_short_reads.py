@@ -13,7 +13,7 @@ from sessionary import SessionStore, WorkStore, create_breadcrumb
 from sessionary.disk.fs import OS_FS, Fs, read_at
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.turn_marks import read_marks
-from sessionary.layouts.base import summaries
+from sessionary.layouts.summary import summaries
 from sessionary.search import Needle, Place, Query, Search
 from sessionary.testing.wrapper import WrappedFs
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sessionary import Mailbox, StorageFailed
-from sessionary.layouts.base import summaries
 from sessionary.layouts.maestro import WorkStore
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.names import LARGEST
+from sessionary.layouts.summary import summaries
 from tests.messages import echo, message, prompts, put
 
 NAME = "20260301_090000_000001.json"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.model import Cursor, Entry, SessionRef
+from sessionary.layouts.summary import summary_of
+from sessionary.model import Entry, FileCursor, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
 from sessionary.transcript.typed import message_of
@@ -351,7 +352,7 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
     assert [problem.code for problem in told.problems] == ["unreadable_file"]
-    for problems in (bad.layout.summary(bad.ref).problems, bad.layout.check(bad.ref)):
+    for problems in (summary_of(bad.layout, bad.ref).problems, bad.layout.check(bad.ref)):
         assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
     with pytest.raises(StorageFailed, match="not a regular file but a pipe or a device"):
         list(bad.layout.entries(bad.ref))
@@ -360,7 +361,7 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
 class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 

@@ -12,6 +12,7 @@ from sessionary.errors import Invalid, InvalidId, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
+from sessionary.layouts.summary import summary_of
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
@@ -323,4 +324,4 @@ def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world
     told = load_yaml(Path(sibling.locator).read_bytes())["session"]
     assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")
     assert told["id"] == f"{sibling.session_id}-2025-01-31"
-    assert layout.summary(sibling).parent == "ideas"
+    assert summary_of(layout, sibling).parent == "ideas"

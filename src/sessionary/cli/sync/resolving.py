@@ -20,6 +20,7 @@ from sessionary.cli.text import harmless, one_line, shell_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.session_ids import ids_named
+from sessionary.layouts.summary import summary_of
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.sync.conflicts import versions_beside
@@ -200,7 +201,7 @@ def _origin(layout: SyncLayout, ref: SessionRef) -> str | None:
         Corrupt: the file that names it cannot be read. Its backup does not count: it may be older than the
             conflict, and then names the parent of the original.
     """
-    summary = layout.summary(ref)
+    summary = summary_of(layout, ref)
     faults = [problem for problem in summary.problems if _hides_the_document(layout, ref, problem)]
     if faults and (summary.parent is None or layout.single_file(ref.session_id) is None):
         problem = faults[0]

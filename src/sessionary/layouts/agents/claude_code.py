@@ -13,25 +13,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
 
-from sessionary.layouts.agents.reading import AgentLayout, Fact, Item
+from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
     AGENT,
     COMPACTION,
     HARNESS,
     PERSON,
+    Cursor,
+    Fact,
+    Item,
     Message,
     Other,
     Place,
     Problem,
     Record,
+    Reset,
     SessionRef,
     Severity,
     Text,
     Usage,
 )
+from sessionary.transcript.branches import Tip, Tree
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 _AGENT_FILE = "agent-"
@@ -48,9 +54,28 @@ _NOTICE = re.compile(
 )
 
 
-class _Outline(NamedTuple):
-    """What a first pass over a file found: the records off the line, and the file's own facts about sub-agents."""
+class _State(Struct, array_like=True):
+    """What a cursor holds: that of the file, the tip of the line, and the response that the last message belongs to."""
 
+    position: bytes
+    tip: Tip
+    response: str | None
+
+
+class _Outline(NamedTuple):
+    """What a first pass over the records found.
+
+    Attributes:
+        start: the cursor of the file behind which the records lie; None for its start.
+        end: that behind them; None where reading cannot go on.
+        tip: the tip of the line.
+        abandoned: the records of branches that the conversation left.
+        sidechains: number of records of sub-agents.
+    """
+
+    start: Cursor | None
+    end: Cursor | None
+    tip: Tip
     abandoned: set[str]
     sidechains: int
 
@@ -85,17 +110,32 @@ class ClaudeCodeLayout(AgentLayout):
     def short_key(self, ref: SessionRef) -> str:
         return ref.session_id.removeprefix(_AGENT_FILE)
 
-    def _items(self, ref: SessionRef) -> Iterator[Item]:
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         is_agent = ref.session_id.startswith(_AGENT_FILE)
-        outline = self._outline(ref, is_agent=is_agent)
+        state = None if after is None else _state_of(after)
+        outline = None if state is None else self._continued(ref, state, is_agent=is_agent)
+        if outline is None:
+            if after is not None:
+                yield Reset()
+            state, outline = None, self._outline(ref, is_agent=is_agent)
         if is_agent and "/subagents/" in ref.locator:
             yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.locator))), 1)
         yield from _notes(ref.locator, outline)
-        pending: Message | None = None
+        response = state.response if state else None
+        for item in _whole_responses(self._records(ref, outline, is_agent=is_agent)):
+            if isinstance(item, Message):
+                response = item.id if item.role == "assistant" else None
+            yield item
+        if outline.end is not None:
+            yield Cursor(msgpack.encode(_State(outline.end.state, outline.tip, response)))
+
+    def _records(self, ref: SessionRef, outline: _Outline, *, is_agent: bool) -> Iterator[Item]:
+        """The records of the line as messages, and what else they say."""
         seen: set[str] = set()
-        for found in read_jsonl(self._fs, ref.locator):
+        for found in read_jsonl(self._fs, ref.locator, outline.start):
             if isinstance(found, Problem):
                 yield found
+            if not isinstance(found, Record):
                 continue
             record, uuid = found.value, found.value.get("uuid")
             yield from _facts(record, is_agent=is_agent)
@@ -104,43 +144,71 @@ class ClaudeCodeLayout(AgentLayout):
             if isinstance(uuid, str):
                 seen.add(uuid)
             message = _message(record, Place(ref.locator, found.line, found.byte))
-            if message is None:
-                continue
-            if pending is not None and pending.role == "assistant" and pending.id == message.id is not None:
-                pending = _joined(pending, message)
-                continue
-            if pending is not None:
-                yield pending
-            pending = message
-        if pending is not None:
-            yield pending
+            if message is not None:
+                yield message
 
     def _outline(self, ref: SessionRef, *, is_agent: bool) -> _Outline:
-        """Find the branches that the conversation left. Keeps two ids of each record."""
-        from sessionary.transcript.branches import abandoned
-
-        parents: dict[str, str | None] = {}
-        keeps: dict[str, str] = {}
-        leaf, sidechains = None, 0
+        """Find the branches that the conversation left."""
+        tree, sidechains, end = Tree(), 0, None
         for found in read_jsonl(self._fs, ref.locator):
+            end = found if isinstance(found, Cursor) else None
             record = found.value if isinstance(found, Record) else {}
-            uuid, parent = record.get("uuid"), record.get("parentUuid") or record.get("logicalParentUuid")
-            if not isinstance(uuid, str):
-                continue
             if record.get("isSidechain") and not is_agent:
                 sidechains += 1
-                continue
-            parents[uuid] = parent if isinstance(parent, str) else None
-            if record.get("type") in ("user", "assistant"):
-                leaf = uuid
-            if _stays_with_parent(record) and isinstance(parent, str):
-                keeps[uuid] = parent
-        gone = abandoned(parents, leaf)
-        # The results of parallel calls, and the blocks of one response, branch off the line and belong to it.
-        for uuid, parent in keeps.items():
-            if parent not in gone:
-                gone.discard(uuid)
-        return _Outline(gone, sidechains)
+            elif uuid := _text(record.get("uuid")):
+                tree.add(uuid, _parent(record), speaks=_speaks(record), stays=_stays_with_parent(record))
+        gone = tree.abandoned()
+        return _Outline(None, end, tree.tip(gone), gone, sidechains)
+
+    def _continued(self, ref: SessionRef, state: _State, *, is_agent: bool) -> _Outline | None:
+        """The records behind a cursor, if all of them continue the line; None if the whole file must be read."""
+        start, end, first = Cursor(state.position), None, True
+        tip = Tip(list(state.tip.recent), list(state.tip.missing))
+        for found in read_jsonl(self._fs, ref.locator, start):
+            end = found if isinstance(found, Cursor) else None
+            record = found.value if isinstance(found, Record) else {}
+            if isinstance(found, Reset) or (record.get("isSidechain") and not is_agent):
+                return None
+            if first and record.get("type") in _TALK:
+                inner, first = record.get("message"), False
+                if state.response and isinstance(inner, dict) and inner.get("id") == state.response:
+                    return None  # more of a response that was yielded
+            uuid = _text(record.get("uuid"))
+            parent, stays = _parent(record), _stays_with_parent(record)
+            if uuid and not tip.extend(uuid, parent, speaks=_speaks(record), stays=stays):
+                return None
+        return _Outline(start, end, tip, set(), 0)
+
+
+def _state_of(after: Cursor) -> _State | None:
+    try:
+        return msgpack.decode(after.state, type=_State)
+    except MsgspecError:
+        return None
+
+
+def _parent(record: dict[str, Any]) -> str | None:
+    return _text(record.get("parentUuid") or record.get("logicalParentUuid"))
+
+
+def _speaks(record: dict[str, Any]) -> bool:
+    return record.get("type") in ("user", "assistant")
+
+
+def _whole_responses(items: Iterator[Item]) -> Iterator[Item]:
+    """The items, with the records of one response joined to one message, which stands where the first of them does."""
+    pending: Message | None = None
+    behind: list[Item] = []
+    for item in items:
+        if not isinstance(item, Message):
+            behind.append(item)
+            continue
+        if pending is not None and pending.role == "assistant" and pending.id == item.id is not None:
+            pending = _joined(pending, item)
+            continue
+        yield from (*(() if pending is None else (pending,)), *behind)
+        pending, behind = item, []
+    yield from (*(() if pending is None else (pending,)), *behind)
 
 
 def _notes(path: str, outline: _Outline) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """What the read-only layouts of agents share that keep each session in one file: discovery, summary, check.
 
 A layout of this kind says where its files lie (`_files`), what their names mean (`_ref`), and how a file is read
-(`_items`): messages, problems, and facts about the session that no message holds.
+(`_items`).
 """
 
 from __future__ import annotations
@@ -10,31 +10,19 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import ClassVar, NamedTuple, overload
+from typing import TYPE_CHECKING, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Capability, Part, PartKind
-from sessionary.layouts.clock import changed_at, is_ahead
+from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary, health
+from sessionary.layouts.jsonl import raw_line
+from sessionary.model import Cursor, Entry, FileCursor, Header, Item, Place, Problem, SessionRef, Severity
 
-
-class Fact(NamedTuple):
-    """Something that a file says of its session: ``title``, ``parent``, ``cwd`` or ``branch``.
-
-    Of several of one name the one of the highest rank counts, of equal ranks the last.
-    """
-
-    name: str
-    value: str
-    rank: int = 0
-
-
-Item = Message | Problem | Fact
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 
 class AgentLayout:
@@ -69,8 +57,8 @@ class AgentLayout:
         """The session in a file; None if its name is not one of a session."""
 
     @abstractmethod
-    def _items(self, ref: SessionRef) -> Iterator[Item]:
-        """What a file holds, in its order. Raises NotFound and StorageFailed."""
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        """What a file holds, in its order; see `Layout.read`."""
 
     def discover(self) -> Iterator[SessionRef]:
         return (ref for path in self._files() if (ref := self._ref(path)) is not None)
@@ -91,58 +79,34 @@ class AgentLayout:
     def fingerprint(self, ref: SessionRef) -> bytes:
         return fingerprint_of(self._fs, ref.locator, self._now())
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        return (_reported(item) for item in self._items(ref) if not isinstance(item, Fact))
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+        return map(_with_remedy, self._items(ref, after))
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         """No records: what is stored is of another shape. See `read`."""
         return iter(())
 
-    def summary(self, ref: SessionRef) -> Summary:
-        from sessionary.transcript.fold import (  # here, since a list that reads nothing needs neither
-            Fold,
-            short_title,
-        )
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        return raw_line(self._fs, place.path or ref.locator, place.byte or 0)
 
-        fold, facts, problems = Fold(), dict[str, Fact](), list[Problem]()
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
         try:
             found = self._fs.stat(ref.locator)
-            size, changed = found.st_size, changed_at(self._now(), found.st_mtime, found.st_ctime)
-            for item in self._items(ref):
-                if isinstance(item, Message):
-                    fold.take(item)
-                elif isinstance(item, Problem):
-                    problems.append(_reported(item))
-                elif item.name not in facts or item.rank >= facts[item.name].rank:
-                    facts[item.name] = item
         except FileNotFoundError:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
-        except OSError as error:
-            failed = error if isinstance(error, StorageFailed) else storage_failed(error, "read", ref.locator)
-            problems, size, changed = [_unreadable(ref, failed)], 0, 0.0
-        problems += fold.unanswered()
-        said = {name: fact.value for name, fact in facts.items()}
-        updated = None if is_ahead(fold.updated, self._now()) else fold.updated
-        return Summary(
-            ref,
-            self.name,
-            short_title(said.get("title")) or fold.title,
-            said.get("parent"),
-            fold.messages,
-            fold.turns,
-            None,
-            fold.created,
-            updated or (datetime.fromtimestamp(changed, UTC) if changed else None),
-            size,
-            health(problems),
-            problems,
-            cwd=said.get("cwd"),
-            branch=said.get("branch"),
-            usage=fold.usage,
-        )
+        except OSError:
+            return Header()  # reported by `read`
+        now = self._now()
+        changed = changed_at(now, found.st_mtime, found.st_ctime)
+        updated, problems = last_change([("the newest message", fold.updated)], changed, now, ref.locator)
+        return Header(updated=updated, size=found.st_size, problems=problems)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from self.summary(ref).problems
+        from sessionary.layouts.summary import (
+            summary_of,  # here, since a list that reads nothing needs it not
+        )
+
+        yield from summary_of(self, ref).problems
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
@@ -159,18 +123,8 @@ class AgentLayout:
             return []
 
 
-@overload
-def _reported(item: Problem) -> Problem: ...
-@overload
-def _reported(item: Message) -> Message: ...
-def _reported(item: Message | Problem) -> Message | Problem:
+def _with_remedy(item: Item) -> Item:
     """The item; a problem of a line gets the remedy of a file that only its agent may write."""
     if isinstance(item, Problem) and item.severity > Severity.note:
         return item._replace(repair="none here: only the agent writes this file; all other records are read")
     return item
-
-
-def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:
-    return Problem(
-        "unreadable_file", Severity.stops_resume, ref.locator, None, None, error.message, error.hint
-    )

@@ -24,7 +24,7 @@ from sessionary.codec.lines import Known
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.layouts.jsonl import window, windows
-from sessionary.model import PERSON, Cursor, Entry, Place, Problem, Severity
+from sessionary.model import PERSON, Entry, FileCursor, Place, Problem, Severity
 from sessionary.transcript.diagnosis import Diagnosis, Finding, shape_findings
 from sessionary.transcript.typed import typed_message
 
@@ -202,7 +202,7 @@ def _readings(fs: Fs, fd: int, path: str, size: int) -> Iterator[Reading]:
         line, byte = line + count(data, b"\n"), byte + len(data)
 
 
-def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
+def read_entries(fs: Fs, path: str, after: FileCursor | None) -> Iterator[Entry]:
     """The readable records of a transcript in order; see `Layout.entries`.
 
     Raises:
@@ -223,7 +223,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
             for record in read_lines(data, path, line=line, byte=low).records():
                 line_end = data.find(b"\n", record.byte - low + len(record.raw))
                 behind = low + (line_end + 1 if line_end >= 0 else len(data))
-                yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
+                yield Entry(index, record, FileCursor(found.st_dev, found.st_ino, behind))
                 index += 1
     except OSError as error:
         raise storage_failed(error, "read", path) from error
@@ -231,7 +231,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
         fs.close(fd)
 
 
-def _continues(after: Cursor, found: stat_result) -> bool:
+def _continues(after: FileCursor, found: stat_result) -> bool:
     same = (after.device, after.inode) == (found.st_dev, found.st_ino)
     return same and after.offset <= found.st_size
 

@@ -18,9 +18,9 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Part, PartKind, from_start
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Summary
+from sessionary.model import Cursor, Entry, FileCursor, Item, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
 _OWN_SPAN = r"(?s).*-([0-9a-f]{16})_"
@@ -121,15 +121,15 @@ class AmplifierLayout:
         except OSError as error:
             return unreadable_summary(ref, error), ()
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         from sessionary.layouts.amplifier.conversation import read_entries
 
         return read_entries(self._fs, f"{ref.locator}/{TRANSCRIPT}", after)
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), f"{ref.locator}/{TRANSCRIPT}")
+        return from_start(typed(self.entries(ref), f"{ref.locator}/{TRANSCRIPT}"), after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator

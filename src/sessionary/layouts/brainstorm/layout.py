@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Part, PartKind, from_start
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
@@ -30,7 +30,18 @@ from sessionary.layouts.brainstorm.trash import BACKUP
 from sessionary.layouts.clock import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
-from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Severity, Summary, health
+from sessionary.model import (
+    Cursor,
+    Entry,
+    FileCursor,
+    Item,
+    Problem,
+    Record,
+    SessionRef,
+    Severity,
+    Summary,
+    health,
+)
 
 AGENT = "brainstorm"
 
@@ -93,7 +104,7 @@ class BrainstormLayout:
         except FileNotFoundError:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         """As `Layout.entries`. A cursor counts messages; every change makes another file, which is read anew."""
         try:
             data, found = file_bytes(self._fs, ref.locator)
@@ -106,12 +117,12 @@ class BrainstormLayout:
         whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
         start = 0 if whole or after is None else after.offset
         for index, record in enumerate(islice(_records(data, ref), start, None)):
-            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, start + index + 1))
+            yield Entry(index, record, FileCursor(found.st_dev, found.st_ino, start + index + 1))
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), ref.locator)
+        return from_start(typed(self.entries(ref), ref.locator), after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         kinds = ((ref.locator, PartKind.DOCUMENT), (f"{ref.locator}{BACKUP}", PartKind.KEPT))

@@ -24,7 +24,7 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Part, PartKind, from_start
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
@@ -36,7 +36,7 @@ from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.session_file import read_session, zone_in
 from sessionary.layouts.maestro.summary import look, unreadable_summary
 from sessionary.layouts.maestro.times import zone_signature
-from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Summary
+from sessionary.model import Cursor, Entry, FileCursor, Item, Problem, Record, SessionRef, Summary
 
 KIND = "work"
 
@@ -124,7 +124,7 @@ class MaestroLayout:
         except OSError as error:
             return unreadable_summary(ref, error)
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         """As `Layout.entries`. A cursor counts messages: a breadcrumb with an older time that came later moves them."""
         try:
             place = self._fs.stat(f"{ref.locator}/{SESSION}")
@@ -135,10 +135,10 @@ class MaestroLayout:
         begin = after.offset if after is not None else 0
         return islice(self._entries(ref, place), begin, None)
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), ref.locator)
+        return from_start(typed(self.entries(ref), ref.locator), after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator
@@ -190,7 +190,7 @@ class MaestroLayout:
         for read in in_order(read for _, read in reads):
             assert read.breadcrumb is not None
             for message in messages_of(read.breadcrumb, zone):
-                after = Cursor(place.st_dev, place.st_ino, index + 1)
+                after = FileCursor(place.st_dev, place.st_ino, index + 1)
                 yield Entry(index, Record(message, 1, 0, read.data), after)
                 index += 1
 

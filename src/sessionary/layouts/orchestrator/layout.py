@@ -17,13 +17,23 @@ from typing import Any, ClassVar
 from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, size_of, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Part, PartKind, from_start
 from sessionary.layouts.clock import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.times import parse
-from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary, health
+from sessionary.model import (
+    Cursor,
+    Entry,
+    FileCursor,
+    Item,
+    Problem,
+    SessionRef,
+    Severity,
+    Summary,
+    health,
+)
 
 AGENT = "orchestrator"
 TITLE = 200
@@ -93,7 +103,7 @@ class FeatureLayout:
         except OSError as error:
             return _closed(ref, storage_failed(error, "read", ref.locator))
 
-    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
         path = f"{ref.locator}/{names.HISTORY}"
         try:
             fd = self._fs.open(path, READ)
@@ -110,12 +120,12 @@ class FeatureLayout:
         for index, record in enumerate(read_lines(data[start:], path, byte=start).records()):
             line_end = data.find(b"\n", record.byte + len(record.raw))
             behind = line_end + 1 if line_end >= 0 else len(data)
-            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
+            yield Entry(index, record, FileCursor(found.st_dev, found.st_ino, behind))
 
-    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), f"{ref.locator}/{names.HISTORY}")
+        return from_start(typed(self.entries(ref), f"{ref.locator}/{names.HISTORY}"), after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:

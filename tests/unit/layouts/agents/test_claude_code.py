@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
+from sessionary.catalog import Catalog
 from sessionary.cli import main
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts import registry
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
-from sessionary.layouts.base import Capability, summaries
+from sessionary.layouts.base import Capability
+from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
+from tests.support.cursors import Reader
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
 SLUG = "-home-u-app"
@@ -71,7 +74,7 @@ def texts(home: Path, ref: SessionRef) -> list[str]:
 
 
 def summary(home: Path, ref: SessionRef) -> Summary:
-    return ClaudeCodeLayout(home).summary(ref)
+    return summary_of(ClaudeCodeLayout(home), ref)
 
 
 TALK = (
@@ -105,7 +108,9 @@ def test_what_a_list_shows(home: Path) -> None:
     found = summary(home, write(home, *TALK))
     assert (found.messages, found.turns, found.title, found.health) == (4, 1, "Fix the login race", "ok")
     assert (found.cwd, found.branch, found.agent) == ("/home/u/app", "main", "claude_code")
-    assert found.usage == {"opus": Usage(input=30, output=7, cache_read=7)}, "each response counts once"
+    assert found.usage_by_model() == {"opus": Usage(input=30, output=7, cache_read=7)}, (
+        "each response counts once"
+    )
     assert (str(found.created), str(found.updated)) == (
         "2026-03-01 09:01:00+00:00",
         "2026-03-01 09:05:00+00:00",
@@ -267,7 +272,7 @@ def test_two_reads_give_the_same_and_nothing_is_written(home: Path) -> None:
     layout = ClaudeCodeLayout(home, fs)
     (ref,) = layout.discover()
     assert list(layout.read(ref)) == list(layout.read(ref))
-    assert layout.summary(ref) == layout.summary(ref)
+    assert summary_of(layout, ref) == summary_of(layout, ref)
     assert not {name: fs.calls[name] for name in ("write", "rename", "unlink", "mkdir") if fs.calls[name]}
 
 
@@ -284,6 +289,123 @@ def test_what_is_no_session_is_left_out(home: Path) -> None:
 def test_it_grants_no_change() -> None:
     assert ClaudeCodeLayout.capabilities == {Capability.NESTS}
     assert ClaudeCodeLayout in registry.AGENTS
+
+
+# -- from a cursor
+
+
+def append(ref: SessionRef, *records: dict[str, Any] | bytes) -> None:
+    with ref.path.open("ab") as file:
+        for one in records:
+            file.write(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n")
+
+
+def test_what_is_added_is_read_alone(home: Path) -> None:
+    ref = write(home, *TALK)
+    reader = Reader(ClaudeCodeLayout(home), ref)
+    reader.go_on()
+    append(ref, record("user", 6, 5, "And the logout?"), {"type": "custom-title", "customTitle": "Mine"})
+    reader.go_on()
+    append(ref, record("assistant", 7, 6, [use("a"), use("b")], message={"id": "m3", "model": "opus"}))
+    append(ref, record("user", 8, 7, [result("a", "1")]), record("user", 9, 7, [result("b", "2")]))
+    reader.go_on()
+    assert reader.resets == 0
+
+
+def test_a_rewind_after_the_cursor_begins_anew(home: Path) -> None:
+    ref = write(home, *TALK)
+    reader = Reader(ClaudeCodeLayout(home), ref)
+    reader.go_on()
+    append(ref, record("user", 6, 1, "No: fix the logout"))
+    reader.go_on()
+    assert reader.resets == 1
+
+
+def test_a_response_that_goes_on_after_the_cursor_begins_anew(home: Path) -> None:
+    ref = write(home, *TALK)
+    reader = Reader(ClaudeCodeLayout(home), ref)
+    reader.go_on()
+    append(ref, record("assistant", 6, 5, [use("z")], message={"id": "m2", "model": "opus"}))
+    reader.go_on()
+    assert reader.resets == 1
+
+
+@pytest.mark.parametrize("change", ["replaced", "truncated", "changed"])
+def test_a_file_that_changed_before_the_cursor_is_read_anew(home: Path, change: str) -> None:
+    ref = write(home, *TALK)
+    reader = Reader(ClaudeCodeLayout(home), ref)
+    reader.go_on()
+    data = ref.path.read_bytes()
+    if change == "replaced":
+        ref.path.with_suffix(".new").write_bytes(data.replace(b"login", b"logout"))
+        os.replace(ref.path.with_suffix(".new"), ref.path)
+    elif change == "truncated":
+        os.truncate(ref.path, data.rindex(b"\n", 0, -1) + 1)
+    else:
+        with ref.path.open("r+b") as file:
+            file.write(data.replace(b"Done.", b"Gone."))
+    reader.go_on()
+    assert reader.resets == 1
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_reading_in_pieces_is_reading_as_a_whole(home: Path, seed: int) -> None:
+    """Whatever is added: branches, parallel calls, sub-agents, damage, halves of lines."""
+    choose = random.Random(seed)
+    ref = write(home, record("user", 1, None, "Begin"))
+    reader = Reader(ClaudeCodeLayout(home), ref)
+    reader.go_on()
+    number, half = 1, b""
+    for _ in range(12):
+        for _ in range(choose.randint(0, 4)):
+            number += 1
+            parent = number - 1 if choose.random() < 0.8 else choose.randint(1, number - 1)
+            kind = choose.choice(
+                ["user", "assistant", "result", "system", "side", "bad", "again", "title", "half"]
+            )
+            if kind == "result":
+                one: dict[str, Any] | bytes = record("user", number, parent, [result(f"t{parent}", "ok")])
+            elif kind == "assistant":
+                response = {"id": f"m{number // choose.randint(1, 2)}", "usage": {"output_tokens": number}}
+                one = record("assistant", number, parent, [use(f"t{number}")], message=response)
+            elif kind == "side":
+                one = record("user", number, parent, "helper", isSidechain=True)
+            elif kind == "bad":
+                one = choose.choice([b"\0\0\n", b"{\n", b'{"type": "user", "mess\n', b"\n"])
+            elif kind == "again":
+                one = record("user", choose.randint(1, number), parent, "again")
+            elif kind == "title":
+                one = {
+                    "type": choose.choice(["summary", "ai-title"]),
+                    "summary": "S",
+                    "aiTitle": f"T{number}",
+                }
+            else:
+                one = record("user" if kind == "half" else kind, number, parent, f"text {number}")
+            data = half + (one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n")
+            cut = choose.randint(1, len(data)) if kind == "half" else len(data)
+            append(ref, data[:cut])
+            half = data[cut:]
+        reader.go_on()
+
+
+def test_a_list_reads_what_was_added_and_little_more(home: Path, tmp_path: Path) -> None:
+    turns = [
+        record("user" if n % 2 else "assistant", n, n - 1 or None, "x" * 2000, message={"id": f"m{n}"})
+        for n in range(1, 1500)
+    ]
+    ref = write(home, *turns)
+    size = ref.path.stat().st_size
+    fs = CountingFs()
+    layout, catalog = ClaudeCodeLayout(home, fs), Catalog(str(tmp_path / "cache"))
+    (first,) = catalog.summaries(layout)
+    assert fs.bytes_read >= size
+    append(ref, record("user", 1500, 1499, "One more"))
+    fs.bytes_read = 0
+    (second,) = catalog.summaries(layout)
+    assert (second.messages, second.turns) == (first.messages + 1, first.turns + 1)
+    assert fs.bytes_read <= 3 * (ref.path.stat().st_size - size) + 8192
+    assert second == summary(home, ref)
 
 
 # -- through the commands

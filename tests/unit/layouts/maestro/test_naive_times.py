@@ -16,7 +16,6 @@ from sessionary.cli import main
 from sessionary.codec import decode, encode_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid
-from sessionary.layouts.base import summaries
 from sessionary.layouts.maestro import (
     Breadcrumb,
     WorkSession,
@@ -34,6 +33,7 @@ from sessionary.layouts.maestro import (
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.maestro.times import SETTING, parse_time, stamp_of, zone_signature
+from sessionary.layouts.summary import summaries
 from sessionary.mailbox import Mailbox
 from sessionary.workspace import Workspace
 from tests.messages import echo, prompts

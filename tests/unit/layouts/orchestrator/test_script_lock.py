@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Locked
-from sessionary.layouts.base import summaries
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.summary import summaries
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.unit.layouts.orchestrator.conftest import ID
 

@@ -1,0 +1,103 @@
+"""The summary of a session of any layout: its messages folded, and what it says beside them.
+
+A session whose layout gives a cursor is folded on from there: a growing conversation costs what was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.base import HasHeader, Layout, Summarizes
+from sessionary.model import Cursor, Problem, Reset, SessionRef, Severity, Summary, health
+from sessionary.transcript.fold import Fold, Progress, resumed, short_title
+
+
+class Summarized(NamedTuple):
+    """A summary, and from where the next one goes on; None if that one reads the session from its start."""
+
+    summary: Summary
+    progress: Progress | None
+
+
+def summary_of(layout: Layout, ref: SessionRef) -> Summary:
+    """The summary of a session, read from its start.
+
+    Raises:
+        NotFound: the session is gone.
+    """
+    return summarize(layout, ref).summary
+
+
+def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -> Summarized:
+    """The summary of a session.
+
+    Args:
+        layout: its layout.
+        ref: the session.
+        before: how far an earlier call came.
+
+    Raises:
+        NotFound: the session is gone.
+    """
+    if isinstance(layout, Summarizes):
+        return Summarized(layout.summary(ref), None)
+    assert isinstance(layout, HasHeader)
+    fold = None if before is None else resumed(before.state)
+    after = None if before is None or fold is None else before.cursor
+    fold, cursor, failed = fold or Fold(), None, list[Problem]()
+    try:
+        for item in layout.read(ref, after):
+            if isinstance(item, Reset):
+                fold = Fold()
+            elif isinstance(item, Cursor):
+                cursor = item
+            else:
+                fold.take(item)
+    except NotFound:
+        pass  # `header` knows whether the whole session is gone
+    except StorageFailed as error:
+        failed, cursor = [_unreadable(ref, error)], None
+    header = layout.header(ref, fold)
+    state = None if cursor is None else fold.state()
+    problems = [*fold.problems, *failed, *fold.unanswered(), *header.problems]
+    summary = Summary(
+        ref,
+        header.agent or layout.name,
+        header.title or short_title(fold.fact("title")) or fold.title,
+        header.parent or fold.fact("parent"),
+        fold.messages,
+        fold.turns,
+        header.turn_count,
+        header.created or fold.created,
+        header.updated,
+        header.size,
+        health(problems),
+        problems,
+        header.listed,
+        header.cwd or fold.fact("cwd"),
+        header.branch or fold.fact("branch"),
+        fold.daily_usage(),
+    )
+    return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))
+
+
+def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:
+    path = error.path or ref.locator
+    return Problem("unreadable_file", Severity.stops_resume, path, None, None, error.message, error.hint)
+
+
+def summaries(layout: Layout) -> Iterator[Summary]:
+    """The summary of every session of a layout, read anew.
+
+    Raises:
+        StorageFailed: as `Layout.discover`.
+    """
+    for ref in layout.discover():
+        try:
+            summary = summary_of(layout, ref)
+        except NotFound:
+            continue  # removed since its name was read
+        if summary.listed:
+            yield summary

@@ -1,0 +1,44 @@
+"""What must hold of every layout that gives cursors: reading in pieces is reading as a whole."""
+
+from sessionary.layouts.base import Layout
+from sessionary.layouts.summary import Summarized, summarize
+from sessionary.model import Cursor, Item, Reset, SessionRef
+from sessionary.transcript.fold import resumed
+
+
+class Reader:
+    """Reads one session again and again from where it came to, and keeps what a fresh reader would have.
+
+    Attributes:
+        items: everything read that is still valid, without cursors.
+        resets: how often it had to begin anew.
+    """
+
+    def __init__(self, layout: Layout, ref: SessionRef) -> None:
+        self.items: list[Item] = []
+        self.resets = 0
+        self._layout, self._ref = layout, ref
+        self._after: Cursor | None = None
+        self._folded: Summarized | None = None
+
+    def go_on(self) -> None:
+        """Read what was added, and require that it is what a fresh reader has."""
+        after = self._after
+        if after is None:
+            self.items = []
+        self._after = None
+        for item in self._layout.read(self._ref, after):
+            if isinstance(item, Reset):
+                self.items = []
+                self.resets += 1
+            elif isinstance(item, Cursor):
+                self._after = item
+            else:
+                self.items.append(item)
+        whole = [item for item in self._layout.read(self._ref) if not isinstance(item, Cursor)]
+        assert self.items == whole
+        before = self._folded.progress if self._folded else None
+        self._folded = summarize(self._layout, self._ref, before)
+        assert self._folded.summary == summarize(self._layout, self._ref).summary
+        if self._folded.progress is not None:
+            assert resumed(self._folded.progress.state) is not None
