@@ -311,7 +311,9 @@ def test_any_damage_is_told_and_repaired_and_nothing_whole_is_lost(
             kept = [line for line in whole if line in after]
             dropped = {change.index for change in done.mends}
             assert len(whole) - len(kept) <= len(dropped)
-        assert load_transcript(session) == [json.loads(line.decode().strip()) for line in after if line.strip()]
+        assert load_transcript(session) == [
+            json.loads(line.decode().strip()) for line in after if line.strip()
+        ]
         assert not repair(session, orphans=orphans).changed
         if done.kept_in:
             undo(session)
