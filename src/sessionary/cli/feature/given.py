@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, options, output, project_options
-from sessionary.layouts.orchestrator.context import DEFAULT_AGENT
-from sessionary.layouts.orchestrator.store import FeatureStore
+from sessionary.layouts.orchestrator.store import DEFAULT_AGENT, FeatureStore
 
 named = project_options.resolving(lambda root, word: store_in(root).find(word))
 complete = completing.ids(

@@ -8,7 +8,7 @@ import click
 
 from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.feature import given
-from sessionary.layouts.orchestrator.repaired import Repaired
+from sessionary.layouts.orchestrator.repairing import Repaired
 
 
 @click.command(

@@ -14,10 +14,9 @@ from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import LIMITS, load_yaml
 from sessionary.errors import SchemaError
-from sessionary.layouts.orchestrator.context import ErrorContext
 from sessionary.layouts.orchestrator.planfile import tasks_of
 from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
-from sessionary.layouts.orchestrator.store import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore, error_context
 
 _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
 
@@ -62,7 +61,7 @@ def plan_command(
         plan = store.plan(feature_id)
     else:
         path = source.name if source.name == "<stdin>" else os.path.abspath(source.name)
-        with ErrorContext(str(store.home), "update", path, feature_id):
+        with error_context(str(store.home), "update", path, feature_id):
             phases = _phases(source.read(LIMITS.size + 1), path)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
     if json_:

@@ -14,9 +14,8 @@ from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
 from sessionary.layouts.orchestrator.entries import kind_of
-from sessionary.layouts.orchestrator.queries import FeatureRow
 from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
-from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict, stats_of
+from sessionary.layouts.orchestrator.status import FeatureRow, FeatureStatus, HistoryStats, stats_of
 from sessionary.layouts.orchestrator.times import parse
 
 
@@ -50,7 +49,7 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
 
 
 def _object(row: FeatureRow) -> dict[str, Any]:
-    state = None if row.state is None else state_dict(row.state)
+    state = row.state and row.state.as_dict()
     problems = [problem.as_dict() for problem in row.problems]
     fields = {"feature_id": row.feature_id, "status": row.status, "archived": row.archived}
     return {**fields, "current_state": state, "problems": problems}

@@ -11,7 +11,6 @@ from sessionary.cli.feature import given
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
 from sessionary.layouts.orchestrator.statefile import FeatureState
-from sessionary.layouts.orchestrator.status import state_dict
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 
@@ -88,7 +87,7 @@ def update_command(
     before = project_options.before(lambda: store.load(feature_id))
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
-    document: dict[str, object] = {"feature_id": feature_id, **state_dict(state)}
+    document: dict[str, object] = {"feature_id": feature_id, **state.as_dict()}
     return given.print_outcome(store, text, document, json_=json_, undo=_back_to(before, state))
 
 

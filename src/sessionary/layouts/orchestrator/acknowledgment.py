@@ -7,13 +7,22 @@ the block of that agent and changes no other byte.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from sessionary.errors import Invalid
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, read_bytes
+from sessionary.errors import Invalid, NotFound
+from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.names import ACKNOWLEDGMENT
+from sessionary.layouts.orchestrator.rules import note
 from sessionary.layouts.orchestrator.times import stamp
+from sessionary.model import Problem
 
 HEADING: Final = "# Contract Acknowledgment"
 _VERSION: Final = re.compile(rb"^\*\*Version\*\*:[ \t]*v?(\d+(?:\.\d+)*)", re.MULTILINE)
@@ -54,12 +63,6 @@ class Verdict(NamedTuple):
     reason: str | None
 
 
-def contract_of(text: bytes) -> Contract:
-    """The contract in a file of these bytes."""
-    found = _VERSION.search(text)
-    return Contract(found[1].decode() if found else "1.0", hashlib.sha256(text).hexdigest())
-
-
 def block(agent: str, contract: Contract, now: datetime) -> str:
     """The acknowledgment in the words of the contract.
 
@@ -82,10 +85,10 @@ def blocks(text: str) -> dict[str, tuple[int, int, Acknowledgment]]:
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
         fields = dict(_FIELD.findall(text, start, end))
         if fields.get("Agent"):
-            told = (fields.get(name, "") for name in ("Date", "Contract Version", "Checksum"))
+            values = (fields.get(name, "") for name in ("Date", "Contract Version", "Checksum"))
             # Text that a user has written after a block is not part of it.
             *_, last = _END.finditer(text, start, end)
-            found[fields["Agent"]] = start, last.end(), Acknowledgment(fields["Agent"], *told)
+            found[fields["Agent"]] = start, last.end(), Acknowledgment(fields["Agent"], *values)
     return found
 
 
@@ -100,12 +103,63 @@ def with_block(text: str, agent: str, contract: Contract, now: datetime) -> str:
     return text[:start] + new + text[end:]
 
 
-def verdicts(text: str, contract: Contract, agent: str | None = None) -> list[Verdict]:
-    """Whether the acknowledgments of a file are valid: that of one agent, or all."""
-    present = {name: found[2] for name, found in blocks(text).items()}
-    if agent is not None:
-        return [_verdict(agent.strip(), present, contract)]
-    return [_verdict(name, present, contract) for name in present]
+def record(fs: Fs, index: Index, spec: str | os.PathLike[str], agent: str, now: datetime) -> Path:
+    """Record that an agent has read the contract; see `FeatureStore.acknowledge`."""
+    contract = _contract(fs, spec)
+    block(agent, contract, now)  # refused before anything is created
+    path = f"{index.home}/{ACKNOWLEDGMENT}"
+    with index.held(make=True):
+        new = with_block(_stored(fs, index.home), agent, contract, now)
+        atomic.replace(path, (new.encode("utf-8", "surrogateescape"),), fs=fs)
+    return Path(path)
+
+
+def require(fs: Fs, home: str, spec: str, agent: str) -> None:
+    """Refuse an agent that has not acknowledged the contract.
+
+    Raises:
+        Invalid: it has not.
+    """
+    verdict = verdicts(fs, home, spec, agent)[0]
+    if not verdict.holds:
+        raise Invalid(
+            f"agent {agent} {verdict.reason}",
+            path=f"{home}/{ACKNOWLEDGMENT}",
+            hint=f"`sessionary feature ack {agent}` after reading {spec}",
+        )
+
+
+def stale(fs: Fs, home: str, spec: str | None) -> Iterator[Problem]:
+    """The acknowledgments that are not valid any more, if one is required."""
+    path = f"{home}/{ACKNOWLEDGMENT}"
+    with suppress(NotFound):
+        for each in () if spec is None else verdicts(fs, home, spec):
+            if not each.holds:
+                words = f"{each.agent} {each.reason}"
+                yield note("stale_acknowledgment", path, words, "acknowledge it again")
+
+
+def verdicts(fs: Fs, home: str, spec: str | os.PathLike[str], agent: str | None = None) -> list[Verdict]:
+    """Whether the acknowledgments of a project are valid: that of one agent, or all.
+
+    Raises:
+        NotFound: no contract at that path.
+    """
+    present = {name: found[2] for name, found in blocks(_stored(fs, home)).items()}
+    contract = _contract(fs, spec)
+    return [_verdict(name, present, contract) for name in (present if agent is None else [agent.strip()])]
+
+
+def _stored(fs: Fs, home: str) -> str:
+    return (read_bytes(fs, f"{home}/{ACKNOWLEDGMENT}") or b"").decode("utf-8", "surrogateescape")
+
+
+def _contract(fs: Fs, spec: str | os.PathLike[str]) -> Contract:
+    data = read_bytes(fs, os.fspath(spec))
+    if data is None:
+        raise NotFound(f"No contract at {spec}", path=spec)
+    found = _VERSION.search(data)
+    return Contract(found[1].decode() if found else "1.0", hashlib.sha256(data).hexdigest())
 
 
 def _verdict(agent: str, present: Mapping[str, Acknowledgment], contract: Contract) -> Verdict:

@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.disk.fs import Fs, read_bytes
+from sessionary.disk.fs import Fs, is_folder, read_bytes
 from sessionary.disk.pid_file import read_holder, way_out
 from sessionary.errors import StorageFailed
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.orchestrator import names, planfile, rules
-from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries
-from sessionary.layouts.orchestrator.indexfile import IndexFile
-from sessionary.layouts.orchestrator.reading import history_of, is_folder, look_or_none, read_plan, read_state
+from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries, read_history
+from sessionary.layouts.orchestrator.index import IndexFile
+from sessionary.layouts.orchestrator.reading import exists, read_state
 from sessionary.layouts.orchestrator.replay import Behind, fields_behind, last_operation, operations_back
-from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.layouts.orchestrator.rules import note
+from sessionary.layouts.orchestrator.statefile import FeatureState, StateFile
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity
 
@@ -32,9 +33,9 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     state = read_state(fs, folder)
     yield from state.problems
     yield from _lock_problems(f"{folder}/{names.SCRIPT_LOCK}", fs)
-    plan = read_plan(fs, folder)
+    plan = planfile.read_plan(fs, folder)
     yield from plan.problems
-    history = history_of(fs, folder)
+    history = read_history(fs, folder)
     yield from history_problems(history)
     yield from _lost_entries(fs, folder)
     yield from synchroniser_problems(fs, folder)
@@ -43,10 +44,12 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         yield note(
             "no_artifacts", f"{folder}/{names.ARTIFACTS}", words, "`sessionary feature repair` creates it"
         )
-    if state.state is not None:
-        yield from _between(folder, state.state, plan, history)
-        if is_emptied(state.by_us, history) and not history.missing:
-            yield _emptied(history.path)
+    if state.file is not None:
+        yield from _between(folder, state.file.state, plan, history)
+        if is_emptied(state.file, history) and not history.missing:
+            words = "the history is empty although the state was changed: its entries are lost"
+            remedy = "restore the file from a backup; or `sessionary feature repair` logs the current state"
+            yield Problem("emptied_history", Severity.lost_data, history.path, None, None, words, remedy)
 
 
 def synchroniser_problems(fs: Fs, folder: str) -> Iterator[Problem]:
@@ -106,9 +109,9 @@ def _with_remedy(problem: Problem, feature_id: str) -> Problem:
     return problem._replace(repair=f"`sessionary feature repair {feature_id} --rewrite-history` {does}")
 
 
-def is_emptied(by_us: bool, history: History) -> bool:
-    """True if a history has no line although the state was changed (`statefile.is_by_us`)."""
-    return by_us and not history.values and not history.problems
+def is_emptied(state: StateFile, history: History) -> bool:
+    """True if a history has no line although the state was changed by us."""
+    return state.is_by_us and not history.values and not history.problems
 
 
 def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
@@ -138,8 +141,8 @@ def _between(
     path = f"{folder}/{names.STATE}"
     yield from active_task_problems(path, state.active_task, plan.tasks)
     operation = last_operation(history.values)
-    told = parse(operation["timestamp"]) if operation else None
-    if operation and told and state.last_updated and told > state.last_updated:
+    at = parse(operation["timestamp"]) if operation else None
+    if operation and at and state.last_updated and at > state.last_updated:
         words = f"the {operation.get('command')} of {operation['timestamp']} is in the history but not in the state"
         remedy = "none needed: the next writer, or `sessionary feature repair`, finishes it"
         yield Problem("unfinished_operation", Severity.hides_data, path, None, None, words, remedy)
@@ -148,22 +151,16 @@ def _between(
     yield from _backward_operations(history)
 
 
-def _emptied(path: str) -> Problem:
-    words = "the history is empty although the state was changed: its entries are lost"
-    remedy = "restore the file from a backup; or `sessionary feature repair` logs the current state"
-    return Problem("emptied_history", Severity.lost_data, path, None, None, words, remedy)
-
-
 def _behind(path: str, name: str, behind: Behind) -> Problem:
     """A field that differs from the result of the last operation."""
     feature_id = os.path.basename(os.path.dirname(path))
     if behind.older:
         words = (
-            f"{name} is {behind.found!r} again after the last operation changed it to {behind.told!r}: "
+            f"{name} is {behind.found!r} again after the last operation changed it to {behind.logged!r}: "
             "another program restored an older copy, or set it without logging"
         )
         remedy = (
-            f"`sessionary feature repair {feature_id}` restores {behind.told!r}; "
+            f"`sessionary feature repair {feature_id}` restores {behind.logged!r}; "
             f"`sessionary feature update {feature_id}` logs the current state instead"
         )
         return Problem("overwritten_state", Severity.hides_data, path, None, None, words, remedy)
@@ -225,7 +222,7 @@ def store_problems(
     yield from index.problems
     if index.error is None and index.data is not None:
         yield from _rows_and_folders(fs, home, ids, index, path)
-    if ids and look_or_none(fs, f"{home}/{names.README}") is None:
+    if ids and not exists(fs, f"{home}/{names.README}"):
         words = "README.md is missing"
         yield note("no_readme", f"{home}/{names.README}", words, "`sessionary feature repair` writes it")
     yield from _leftovers(fs, home)
@@ -265,8 +262,3 @@ def _leftovers(fs: Fs, home: str) -> Iterator[Problem]:
         if name.startswith(names.BUILDING):
             words = "a feature that is being created, or the remains of an interrupted creation"
             yield note("unfinished_creation", f"{home}/{name}", words, "the next `create` removes it")
-
-
-def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
-    """A note: informational, not damage."""
-    return Problem(code, Severity.note, path, None, None, message, remedy)

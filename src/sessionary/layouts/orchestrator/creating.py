@@ -19,8 +19,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, stat_or_none, storage_failed, sync_dir
 from sessionary.errors import AlreadyExists, SessionaryError, StorageFailed
 from sessionary.layouts.orchestrator import names, planfile, rules, statefile
-from sessionary.layouts.orchestrator.index import Index
-from sessionary.layouts.orchestrator.indexfile import IndexFile
+from sessionary.layouts.orchestrator.index import Index, IndexFile
 from sessionary.layouts.orchestrator.times import stamp
 
 README = b"""# Agent sessions

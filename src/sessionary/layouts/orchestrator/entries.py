@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sessionary.codec import encode_line, sanitize
-from sessionary.errors import SchemaError
-from sessionary.layouts.orchestrator.rules import MODELS
+from sessionary.layouts.orchestrator.rules import MODELS, broken
 from sessionary.layouts.orchestrator.times import parse, stamp
 
 FIELDS: Final = (
@@ -43,6 +42,22 @@ def line_of(entry: Mapping[str, Any]) -> bytes:
     return encode_line(sanitize(dict(entry))) + b"\n"
 
 
+def operation(
+    at: datetime, command: str, arguments: str, agent: str, current: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The entry of a successful operation of ours, after which the state has the task and model of `current`."""
+    return {
+        "timestamp": stamp(at),
+        "command": command,
+        "arguments": arguments,
+        "model": current["model_in_use"],
+        "agent": agent,
+        "task_id": current["active_task"],
+        "status": SUCCESS,
+        "duration_ms": 0,
+    }
+
+
 def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry as it is written: the nine fields in order, then other keys of the caller.
 
@@ -69,12 +84,7 @@ def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any])
     if in_nanoseconds(filled):
         faults.append(f"duration_ms: {filled['duration_ms']} is more than a week; give milliseconds")
     if faults:
-        raise SchemaError(
-            f"the history entry breaks the contract: {faults[0]}"
-            + (f", and {len(faults) - 1} more" if len(faults) > 1 else ""),
-            faults=faults,
-            hint="correct the entry; nothing was written",
-        )
+        raise broken("the history entry", faults, hint="correct the entry; nothing was written")
     placed = {name: filled[name] for name in FIELDS if filled.get(name) is not None or name == "task_id"}
     return placed | {name: value for name, value in filled.items() if name not in FIELDS}
 
@@ -147,8 +157,3 @@ def in_nanoseconds(entry: Mapping[str, Any]) -> bool:
     if not isinstance(duration, int | float) or isinstance(duration, bool):
         return False
     return duration > (1_000_000 if SCRIPT_KEYS & entry.keys() else LONGEST_MS)
-
-
-def is_success(entry: Mapping[str, Any]) -> bool:
-    """True for a successful command."""
-    return entry.get("status") == SUCCESS

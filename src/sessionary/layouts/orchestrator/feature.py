@@ -60,7 +60,6 @@ class Feature:
         self.finished: str | None = None
         self._settled = -1
         self._plan: tuple[tuple[int, ...], planfile.PlanFile] | None = None
-        self._state: statefile.StateFile | None = None
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[None]:
@@ -91,22 +90,22 @@ class Feature:
         self.script_lock.path = f"{target}/{names.SCRIPT_LOCK}"
 
     def state(self) -> statefile.StateFile:
-        """The current state, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
-        data = statefile.read_bytes_of(self.fs, self.folder, self.feature_id)
-        if self._state is None or self._state.data != data:
-            path = f"{self.folder}/{names.STATE}"
-            self._state = statefile.parse_state(data, path, self.feature_id)
-        return self._state
+        """The current state. Raises as `statefile.read_state`."""
+        return statefile.read_state(self.fs, self.folder)
 
     def plan(self) -> planfile.PlanFile:
-        """The current plan, read again only if the file has changed. The caller holds the lock."""
-        path = f"{self.folder}/{names.PLAN}"
-        found = stat_or_none(self.fs, path)
-        if found is None:
-            return planfile.read_plan(self.fs, self.folder)
-        identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        if self._plan is None or self._plan[0] != identity:
-            self._plan = identity, planfile.read_plan(self.fs, self.folder)
+        """The current plan, read again only if the file has changed. The caller holds the lock.
+
+        Raises:
+            StorageFailed: it exists and cannot be read.
+        """
+        found = stat_or_none(self.fs, f"{self.folder}/{names.PLAN}")
+        identity = found and (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if identity is None or self._plan is None or self._plan[0] != identity:
+            plan = planfile.read_plan(self.fs, self.folder)
+            if plan.error is not None:
+                raise plan.error
+            self._plan = identity or (), plan
         return self._plan[1]
 
     # -- operations
@@ -147,7 +146,8 @@ class Feature:
                 state = self.state()
             except (NotFound, Corrupt, ValueError):
                 return  # an unreadable file is not overwritten here, but by `repair`, which keeps it
-            if is_behind(state, operation):
+            at, known = parse(operation["timestamp"]), state.state.last_updated
+            if at is not None and (known is None or known < at):
                 self._flush_history()
                 self._apply(operation, state, [])
                 self.finished = f"{operation.get('command')} of {operation['timestamp']}"
@@ -180,16 +180,13 @@ class Feature:
             began = stamp(state.state.started_at) if state.state.started_at else entry["timestamp"]
             self.index.put(self.feature_id, {"last_active": entry["timestamp"], "status": status}, began)
             applied.append(names.INDEX)
-        current, told = state.document[statefile.CURRENT], entry[entries.STATE]
+        current, wanted = state.document[statefile.CURRENT], entry[entries.STATE]
         changes = {
-            name: told[name]
+            name: wanted[name]
             for name in ("active_task", "model_in_use")
-            if name in told and (name not in current or told[name] != current[name])
+            if name in wanted and (name not in current or wanted[name] != current[name])
         }
-        changes["last_updated"] = entry["timestamp"]
-        changed = statefile.changed_state(state, changes)
-        self.write_state(changed)
-        self._state = statefile.known_state(state, changed, changes)
+        self.write_state(statefile.changed_state(state, {**changes, "last_updated": entry["timestamp"]}))
 
     def write_state(self, data: bytes) -> None:
         """Replace the state file."""
@@ -238,12 +235,6 @@ class Feature:
             if isinstance(error, StorageFailed):
                 error.outcome = "unknown"
                 error.details["stored"] = [names.HISTORY, *applied]
-
-
-def is_behind(state: statefile.StateFile, operation: Mapping[str, Any]) -> bool:
-    """True if the state is older than an operation of the history."""
-    told, known = parse(operation["timestamp"]), state.state.last_updated
-    return told is not None and (known is None or known < told)
 
 
 def with_artifacts(task: Mapping[str, Any], more: Any) -> list[Any]:

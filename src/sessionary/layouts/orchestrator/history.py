@@ -15,7 +15,10 @@ from sessionary.codec import read_lines, split_glued
 from sessionary.codec.conflicts import conflicts
 from sessionary.codec.damage import bad_bytes, covers, lenient, replaced
 from sessionary.disk.fs import Fs, read_bytes
+from sessionary.errors import StorageFailed
 from sessionary.layouts.orchestrator import entries
+from sessionary.layouts.orchestrator.names import HISTORY
+from sessionary.layouts.orchestrator.rules import unreadable
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity
 
@@ -31,36 +34,38 @@ class History:
     values: list[dict[str, Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     missing: bool = False
-    size: int = 0
-    torn: bool = False
 
 
-def read_history(fs: Fs, path: str) -> History:
-    """Read a whole history. A missing one is empty, and marked as missing.
+def read_history(fs: Fs, folder: str, *, strict: bool = False) -> History:
+    """Read the whole history of a feature. A missing one is empty, and marked as missing.
 
     Raises:
-        StorageFailed: it exists and cannot be read.
+        StorageFailed: with `strict`, it exists and cannot be read; else that is one of its problems.
     """
-    data = read_bytes(fs, path)
-    if data is None:
-        return History(path, missing=True)
-    return parse_history(data, path)
+    path = f"{folder}/{HISTORY}"
+    try:
+        data = read_bytes(fs, path)
+    except StorageFailed as error:
+        if strict:
+            raise
+        return History(path, problems=[unreadable(error)])
+    return History(path, missing=True) if data is None else parse_history(data, path)
 
 
 def parse_history(data: bytes, path: str) -> History:
     """Parse the bytes of a history."""
     reading = read_lines(data, path)
-    problems = reading.problems
-    if not any(problem.code in HEALED for problem in problems):
-        return History(path, reading.values, problems, size=len(data), torn=reading.torn)
-    healed: list[tuple[int, dict[str, Any]]] = [(record.byte, record.value) for record in reading.records()]
-    for problem in problems:
-        if problem.code in HEALED and problem.byte is not None:
-            value = lenient(data[problem.byte : problem.byte + problem.span])
-            if value is not None:
-                healed.append((problem.byte, value))
-    healed.sort(key=lambda pair: pair[0])
-    return History(path, [value for _, value in healed], problems, size=len(data), torn=reading.torn)
+    healed = [
+        (problem.byte, value)
+        for problem in reading.problems
+        if problem.code in HEALED and problem.byte is not None
+        if (value := lenient(data[problem.byte : problem.byte + problem.span])) is not None
+    ]
+    if not healed:
+        return History(path, reading.values, reading.problems)
+    found = [*((record.byte, record.value) for record in reading.records()), *healed]
+    found.sort(key=lambda pair: pair[0])
+    return History(path, [value for _, value in found], reading.problems)
 
 
 def chosen(
@@ -73,11 +78,8 @@ def chosen(
     failed: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The entries that match all filters; with `since`, those of that time and later."""
-    wanted = {
-        name: value
-        for name, value in (("command", command), ("model", model), ("agent", agent))
-        if value is not None
-    }
+    wanted = {"command": command, "model": model, "agent": agent}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
     for entry in values:
         if any(entry.get(name) != value for name, value in wanted.items()):
             continue
@@ -96,22 +98,20 @@ def odd_entries(history: History) -> Iterator[Problem]:
     These are lines of the contract's scripts that are not commands, durations in nanoseconds, models unknown
     to the contract, and times that decrease.
     """
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, list[int]] = {}
     newest = ""
     for number, entry in enumerate(history.values, 1):
         time = entry.get("timestamp")
         for code in _codes(entry):
-            count, first = found.get(code, (0, number))
-            found[code] = (count + 1, first)
+            places.setdefault(code, []).append(number)
         if isinstance(time, str) and parse(time) is not None:
             if time < newest and _earlier(time, newest):
-                count, first = found.get("time_goes_back", (0, number))
-                found["time_goes_back"] = (count + 1, first)
+                places.setdefault("time_goes_back", []).append(number)
             newest = max(newest, time)
-    for code, (count, first) in found.items():
+    for code, numbers in places.items():
         words, remedy = _ODD[code]
         severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
-        message = f"{count:,} {words}, the first is entry {first}"
+        message = f"{len(numbers):,} {words}, the first is entry {numbers[0]}"
         yield Problem(code, severity, history.path, None, None, message, remedy)
 
 

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessionary.codec import read_lines
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, size_of, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, is_folder, not_found, read_all, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Capability, Part, PartKind, from_start
 from sessionary.layouts.clock import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.orchestrator import checking, names, reading
+from sessionary.layouts.orchestrator import checking, names, planfile, reading
+from sessionary.layouts.orchestrator.history import read_history
 from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.rules import unreadable
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import (
     Cursor,
@@ -84,7 +86,7 @@ class FeatureLayout:
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         folder = folder.absolute()
-        inside = reading.is_feature(self._fs, str(folder)) and reading.is_folder(self._fs, str(folder))
+        inside = reading.is_feature(self._fs, str(folder)) and is_folder(self._fs, str(folder))
         return self._ref(str(folder)) if inside else None
 
     def short_key(self, ref: SessionRef) -> str:
@@ -150,8 +152,8 @@ class FeatureLayout:
 
     def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
         found = reading.read_state(self._fs, ref.locator)
-        plan = reading.read_plan(self._fs, ref.locator)
-        history = reading.history_of(self._fs, ref.locator)
+        plan = planfile.read_plan(self._fs, ref.locator)
+        history = read_history(self._fs, ref.locator)
         state, values = found.state, history.values
         problems = [*found.problems, *plan.problems]
         problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
@@ -181,16 +183,16 @@ class FeatureLayout:
     def _updated(
         self,
         ref: SessionRef,
-        told: datetime | None,
+        changed: datetime | None,
         files: dict[str, os.stat_result],
         problems: list[Problem],
     ) -> datetime | None:
         """When a feature changed last, by its state, else by its files. A time after the clock is only reported."""
         now = self._now()
-        if told is not None and not is_ahead(told, now):
-            return told
-        if told is not None:
-            path, message = f"{ref.locator}/{names.STATE}", ahead_message("last_updated", told)
+        if changed is not None and not is_ahead(changed, now):
+            return changed
+        if changed is not None:
+            path, message = f"{ref.locator}/{names.STATE}", ahead_message("last_updated", changed)
             problems.append(Problem("future_time", Severity.note, path, None, None, message, FUTURE_REMEDY))
         times = [changed_at(now, found.st_mtime, found.st_ctime) for found in files.values()]
         newest = max(times, default=0.0)
@@ -215,7 +217,7 @@ class FeatureLayout:
             path = f"{folder}/{name}"
             if name.startswith("."):
                 continue
-            if reading.is_folder(self._fs, path):
+            if is_folder(self._fs, path):
                 yield from self._parts_below(path, f"{below}{name}/")
             elif (size := size_of(self._fs, path)) is not None:
                 kind = PartKind.DOCUMENT if below else _PARTS.get(name, PartKind.KEPT)
@@ -233,5 +235,5 @@ def _is_turn(entry: dict[str, Any]) -> bool:
 
 
 def _closed(ref: SessionRef, error: StorageFailed) -> Summary:
-    problems = [reading.unreadable(error)]
+    problems = [unreadable(error)]
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
-from sessionary.disk.fs import Fs, read_bytes
-from sessionary.errors import Corrupt, SchemaError, StorageFailed
-from sessionary.layouts.orchestrator import rules
+from sessionary.disk.fs import Fs, read_bytes, stat_or_none
+from sessionary.disk.lock import shared
+from sessionary.errors import Corrupt, NotFound, StorageFailed
+from sessionary.layouts.orchestrator import names, rules
 from sessionary.layouts.orchestrator.times import parse, stamp
 from sessionary.model import Problem, Severity
 
@@ -40,21 +42,48 @@ class PlanFile(NamedTuple):
     readable: bool
     error: StorageFailed | None = None
 
+    @property
+    def head(self) -> dict[str, Any]:
+        """Its map `feature`; empty if there is none."""
+        head = self.document.get("feature")
+        return head if isinstance(head, dict) else {}
 
-def read_plan(fs: Fs, folder: str) -> PlanFile:
-    """Read the plan of a feature; damage is returned among the problems.
+
+def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> PlanFile:
+    """Read the plan of a feature; damage is returned among the problems, and a failed read as its `error`.
+
+    Args:
+        fs: the file system.
+        folder: the feature.
+        timeout: take the shared lock under which plans are read, and wait for it this long.
 
     Raises:
-        StorageFailed: it exists and cannot be read.
+        Locked: a writer held the lock for the whole time.
     """
-    path = f"{folder}/implementation-plan.yaml"
-    data = read_bytes(fs, path)
+    path = f"{folder}/{names.PLAN}"
+    try:
+        with _lock(fs, folder, timeout):
+            data = read_bytes(fs, path)
+    except StorageFailed as error:
+        return PlanFile(None, {}, {}, [rules.unreadable(error)], False, error)
     if data is None:
         words = "the implementation plan is missing"
         remedy = "`sessionary feature repair` creates an empty one"
         missing = Problem("no_plan", Severity.hides_data, path, None, None, words, remedy)
         return PlanFile(None, {}, {}, [missing], True)
     return parse_plan(data, path)
+
+
+def _lock(fs: Fs, folder: str, timeout: float | None) -> AbstractContextManager[None]:
+    """The shared lock of a feature.
+
+    A missing lock file means that none of our writers was here, and a reader creates none; nor can it lock a
+    file on a read-only medium. A plan is replaced as a whole, so it is read completely without the lock too.
+    """
+    path = f"{folder}/{names.LOCK}"
+    if timeout is None or stat_or_none(fs, path) is None or not os.access(path, os.W_OK):
+        return nullcontext()
+    return shared(path, fs, timeout)
 
 
 def readable_plan(found: PlanFile, folder: str) -> PlanFile:
@@ -64,10 +93,24 @@ def readable_plan(found: PlanFile, folder: str) -> PlanFile:
     if not found.readable:
         raise Corrupt(
             found.problems[0].message,
-            path=f"{folder}/implementation-plan.yaml",
+            path=f"{folder}/{names.PLAN}",
             hint=found.problems[0].repair,
         )
     return found
+
+
+def task_in(found: PlanFile, folder: str, task_id: str) -> dict[str, Any]:
+    """A task of the plan. Raises as `readable_plan`, or NotFound."""
+    task = readable_plan(found, folder).tasks.get(task_id)
+    if task is None:
+        feature_id, known = os.path.basename(folder), ", ".join(list(found.tasks)[:8])
+        empty = f"the plan has no tasks: add them with `sessionary feature plan {feature_id} --from FILE`"
+        raise NotFound(
+            f"the plan of {feature_id} has no task {task_id}",
+            path=f"{folder}/{names.PLAN}",
+            hint=f"its tasks: {known}" if known else empty,
+        )
+    return task
 
 
 def parse_plan(data: bytes, path: str) -> PlanFile:
@@ -123,15 +166,17 @@ def faults_of(document: Mapping[str, Any]) -> list[str]:
     return faults
 
 
+def _not_text(place: str, holder: Mapping[str, Any], *fields: str) -> list[str]:
+    return [
+        f"{place}.{name}: is missing, or not text" for name in fields if not isinstance(holder.get(name), str)
+    ]
+
+
 def _feature_faults(document: Mapping[str, Any]) -> list[str]:
     feature = document.get("feature")
     if not isinstance(feature, dict):
         return ["feature: is missing, or not a map"]
-    faults = [
-        f"feature.{name}: is missing, or not text"
-        for name in ("id", "name", "description")
-        if not isinstance(feature.get(name), str)
-    ]
+    faults = _not_text("feature", feature, "id", "name", "description")
     if parse(feature.get("created_at")) is None:
         faults.append(f"feature.created_at: {feature.get('created_at')!r} is not an ISO 8601 timestamp")
     return faults
@@ -146,11 +191,7 @@ def _phase_faults(document: Mapping[str, Any]) -> list[str]:
         if not isinstance(phase, dict):
             faults.append(f"phases[{number}]: is not a map")
             continue
-        faults += [
-            f"phases[{number}].{name}: is missing, or not text"
-            for name in ("phase_id", "name")
-            if not isinstance(phase.get(name), str)
-        ]
+        faults += _not_text(f"phases[{number}]", phase, "phase_id", "name")
         tasks = phase.get("tasks")
         if not isinstance(tasks, list):
             faults.append(f"phases[{number}].tasks: is missing, or not a list")
@@ -161,15 +202,9 @@ def _phase_faults(document: Mapping[str, Any]) -> list[str]:
 
 
 def _task_faults(place: str, task: Mapping[str, Any]) -> list[str]:
-    faults = [
-        f"{place}.{name}: is missing, or not text"
-        for name in ("task_id", "description", "agent")
-        if not isinstance(task.get(name), str)
-    ]
-    if task.get("status") not in rules.TASK_STATUSES:
-        faults.append(
-            f"{place}.status: {task.get('status')!r} is not one of {', '.join(rules.TASK_STATUSES)}"
-        )
+    faults = _not_text(place, task, "task_id", "description", "agent")
+    if (status := task.get("status")) not in rules.TASK_STATUSES:
+        faults.append(f"{place}.status: {status!r} is not one of {', '.join(rules.TASK_STATUSES)}")
     faults += [
         f"{place}.{name}: {task[name]!r} is neither an ISO 8601 timestamp nor null"
         for name in ("started_at", "completed_at")
@@ -185,13 +220,8 @@ def _task_faults(place: str, task: Mapping[str, Any]) -> list[str]:
 
 def new_plan(feature_id: str, name: str, description: str, created: datetime) -> dict[str, Any]:
     """A plan without phases."""
-    feature = {
-        "id": feature_id,
-        "name": name,
-        "description": description,
-        "created_at": stamp(created),
-    }
-    return {"feature": feature, "phases": []}
+    head = {"id": feature_id, "name": name, "description": description, "created_at": stamp(created)}
+    return {"feature": head, "phases": []}
 
 
 def replanned(
@@ -202,8 +232,7 @@ def replanned(
     Raises:
         SchemaError: as `planned`.
     """
-    stored = old.document.get("feature")
-    feature = {**(stored if isinstance(stored, dict) else {}), **head}
+    feature = {**old.head, **head}
     feature |= {name: value for name, value in blank.items() if name not in feature}
     return {"feature": feature, **old.document} | {"feature": feature, "phases": planned(old, phases)}
 
@@ -215,44 +244,32 @@ def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, A
         SchemaError: with all faults at once.
     """
     filled = copy.deepcopy(list(phases))
+    blank: dict[str, Any] = {
+        "description": "",
+        "agent": "",
+        "status": rules.PENDING,
+        "started_at": None,
+        "completed_at": None,
+        "artifacts": [],
+    }
     for _, task in walk({"phases": filled}):
         stored = old.tasks.get(str(task.get("task_id")), {})
-        for name, value in (
-            ("description", ""),
-            ("agent", ""),
-            ("status", rules.PENDING),
-            ("started_at", None),
-            ("completed_at", None),
-            ("artifacts", []),
-        ):
+        for name, value in blank.items():
             task.setdefault(name, copy.copy(stored.get(name, value)))
     faults = [fault for fault in faults_of({"phases": filled}) if not fault.startswith("feature")]
-    faults += _progress_faults(old, filled)
-    if faults:
-        raise SchemaError(
-            f"the plan breaks the contract: {faults[0]}"
-            + (f", and {len(faults) - 1} more" if len(faults) > 1 else ""),
-            faults=faults,
-            hint="correct the phases; nothing was written",
-        )
-    return filled
-
-
-def _progress_faults(old: PlanFile, phases: list[dict[str, Any]]) -> list[str]:
-    """Refuse changes of progress: a plan defines tasks, and only `task` changes their progress."""
-    faults = []
-    for place, task in walk({"phases": phases}):
-        stored = old.tasks.get(str(task.get("task_id")))
-        if stored is not None and stored.get("status") != task.get("status"):
+    for place, task in walk({"phases": filled}):
+        stored = old.tasks.get(str(task.get("task_id")), task)
+        if stored.get("status") != task.get("status"):
             faults.append(f"{place}.status: the task is {stored.get('status')}; only `task` changes that")
-    return faults
+    if faults:
+        raise rules.broken("the plan", faults, hint="correct the phases; nothing was written")
+    return filled
 
 
 def with_task(document: Mapping[str, Any], task_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The plan with some fields of one task changed."""
     changed = copy.deepcopy(dict(document))
-    task = tasks_of(changed)[task_id]
-    task.update(changes)
+    tasks_of(changed)[task_id].update(changes)
     return changed
 
 

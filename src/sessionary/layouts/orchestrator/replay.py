@@ -85,7 +85,7 @@ def is_operation(entry: dict[str, Any]) -> bool:
     """True for a line that records a resulting state."""
     return (
         entries.STATE in entry
-        and entries.is_success(entry)
+        and entry.get("status") == entries.SUCCESS
         and isinstance(entry[entries.STATE], dict)
         and isinstance(entry.get("timestamp"), str)
     )
@@ -93,8 +93,8 @@ def is_operation(entry: dict[str, Any]) -> bool:
 
 def status_of(values: Sequence[dict[str, Any]]) -> str | None:
     """The last status that the feature was set to; None if no line sets one."""
-    told = (entry.get(entries.FEATURE_STATUS) for entry in operations_back(reversed(values)))
-    return next((str(status) for status in told if status in FEATURE_STATUSES), None)
+    statuses = (entry.get(entries.FEATURE_STATUS) for entry in operations_back(reversed(values)))
+    return next((str(status) for status in statuses if status in FEATURE_STATUSES), None)
 
 
 class Behind(NamedTuple):
@@ -102,12 +102,12 @@ class Behind(NamedTuple):
 
     Attributes:
         found: the value in the state.
-        told: the value in the operation.
+        logged: the value in the operation.
         older: True if the field had the value `found` before, according to the history: an old copy was restored.
     """
 
     found: str | None
-    told: str | None
+    logged: str | None
     older: bool
 
 
@@ -146,15 +146,9 @@ def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Re
         if time is not None and (newest is None or time > newest):
             newest = time
         kind = entries.kind_of(entry)
-        counts = kind in ("event", "phase") or entries.is_success(entry)
+        counts = kind in ("event", "phase") or entry.get("status") == entries.SUCCESS
         if counts and "task_id" in entry and isinstance(entry["task_id"], str | None):
             task = entry["task_id"]
         if kind == "command" and counts and entry.get("model") in MODELS:
             model = entry["model"]
     return Replayed(task, model, None, newest, first, None, len(values))
-
-
-def started(replayed: Replayed, *others: Any) -> datetime | None:
-    """When the feature began: from our lines, else the first time in `others`, else the first entry."""
-    told = (replayed.started_at, *map(parse, others), replayed.first)
-    return next((time for time in told if time is not None), None)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sessionary.errors import SchemaError, TransitionError
+from sessionary.errors import SchemaError, StorageFailed, TransitionError
 from sessionary.layouts.orchestrator.times import stamp
+from sessionary.model import Problem, Severity
 
 MODELS: Final = ("gemini", "opus", "sonnet")
 DEFAULT_MODEL: Final = "sonnet"
@@ -117,3 +118,21 @@ def check_word(field: str, value: Any, words: tuple[str, ...]) -> None:
             faults=[f"{field}: {value!r} is not one of {', '.join(words)}"],
             hint=f"use one of: {', '.join(words)}",
         )
+
+
+def broken(what: str, faults: list[str], **context: Any) -> SchemaError:
+    """The error for something with these violations of the contract."""
+    more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return SchemaError(f"{what} breaks the contract: {faults[0]}{more}", faults=faults, **context)
+
+
+def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
+    """A note: informational, not damage."""
+    return Problem(code, Severity.note, path, None, None, message, remedy)
+
+
+def unreadable(error: StorageFailed) -> Problem:
+    """The problem for a file that the system refuses to read. Other files and features are still read."""
+    return Problem(
+        "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
+    )

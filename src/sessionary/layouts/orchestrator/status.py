@@ -1,4 +1,4 @@
-"""The status of a feature: progress of its plan, time since its last change, statistics of its commands."""
+"""The list of features, and the status of one: progress, health, statistics of its commands."""
 
 from __future__ import annotations
 
@@ -8,17 +8,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.orchestrator import entries, rules
+from sessionary.layouts.clock import believed
+from sessionary.layouts.orchestrator import entries, names, reading, rules
+from sessionary.layouts.orchestrator.checking import history_problems
+from sessionary.layouts.orchestrator.history import read_history
+from sessionary.layouts.orchestrator.index import IndexFile
+from sessionary.layouts.orchestrator.planfile import PlanFile
 from sessionary.layouts.orchestrator.statefile import FeatureState
-from sessionary.layouts.orchestrator.times import stamp
 from sessionary.model import Problem
 
 IDLE_AFTER = timedelta(hours=1)
 STALE_AFTER = timedelta(hours=24)
 LAST = 5
+
+
+class FeatureRow(NamedTuple):
+    """One feature in a list.
+
+    Attributes:
+        feature_id: the id.
+        status: ``active``, ``paused`` or ``completed``.
+        state: task, model and times; None if it cannot be read.
+        archived: True if the feature is in the archive.
+        problems: why there is no state, or oddities of it.
+    """
+
+    feature_id: str
+    status: str
+    state: FeatureState | None
+    archived: bool
+    problems: list[Problem]
+
+
+def rows_of(fs: Fs, home: str, index: IndexFile, *, archived: bool) -> list[FeatureRow]:
+    """The features below a `.ai-session`, the one that changed last first; with `archived` also its archive."""
+    rows = []
+    for place in (home, f"{home}/{names.ARCHIVE}") if archived else (home,):
+        for feature_id in reading.feature_ids(fs, place):
+            folder = f"{place}/{feature_id}"
+            found = reading.read_state(fs, folder)
+            status = reading.status_of_feature(fs, folder, index)
+            rows.append(FeatureRow(feature_id, status, found.state, place != home, found.problems))
+    return sorted(rows, key=lambda row: believed(row.state and row.state.last_updated), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +106,10 @@ class FeatureStatus:
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON."""
-        state = None if self.state is None else state_dict(self.state)
-        told = {
-            name: getattr(self, name)
-            for name in ("feature_id", "name", "description", "status", "health", "tasks", "progress")
-        }
+        fields = ("feature_id", "name", "description", "status", "health", "tasks", "progress")
         return {
-            **told,
-            "current_state": state,
+            **{name: getattr(self, name) for name in fields},
+            "current_state": self.state and self.state.as_dict(),
             "stats": asdict(self.stats),
             "artifacts": self.artifacts,
             "last": self.last,
@@ -87,14 +117,26 @@ class FeatureStatus:
         }
 
 
-def state_dict(state: FeatureState) -> dict[str, Any]:
-    """The current state with the keys of the contract."""
-    return {
-        "active_task": state.active_task,
-        "model_in_use": state.model_in_use,
-        "started_at": stamp(state.started_at) if state.started_at else None,
-        "last_updated": stamp(state.last_updated) if state.last_updated else None,
-    }
+def status_of(fs: Fs, folder: str, plan: PlanFile, index: IndexFile, now: datetime) -> FeatureStatus:
+    """The status of a feature, whose plan and list have been read."""
+    found = reading.read_state(fs, folder)
+    history = read_history(fs, folder)
+    tasks = Counter(str(task.get("status")) for task in plan.tasks.values())
+    head = plan.head
+    return FeatureStatus(
+        os.path.basename(folder),
+        head.get("name") if isinstance(head.get("name"), str) else None,
+        head.get("description") if isinstance(head.get("description"), str) else None,
+        reading.status_of_feature(fs, folder, index, history),
+        found.state,
+        _health(found.state and found.state.last_updated, now),
+        dict.fromkeys(rules.TASK_STATUSES, 0) | dict(tasks),
+        tasks[rules.COMPLETED] * 100 // len(plan.tasks) if plan.tasks else None,
+        stats_of(history.values),
+        _artifacts(fs, folder),
+        history.values[-LAST:],
+        [*found.problems, *plan.problems, *history_problems(history)],
+    )
 
 
 def stats_of(values: Sequence[Mapping[str, Any]]) -> HistoryStats:
@@ -116,33 +158,25 @@ def _counted(commands: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]
     return dict(Counter(entry[name] for entry in commands if isinstance(entry.get(name), str)).most_common())
 
 
-def health_of(last_updated: datetime | None, now: datetime) -> str:
-    """The health of a feature, by the time since its last change."""
+def _health(last_updated: datetime | None, now: datetime) -> str:
     if last_updated is None:
         return "unknown"
     age = now - last_updated
     return "active" if age < IDLE_AFTER else "idle" if age < STALE_AFTER else "stale"
 
 
-def counted_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, int], int | None]:
-    """Tasks by status, and the percentage completed. Blocked tasks count as not completed."""
-    counts = Counter(str(task.get("status")) for task in tasks.values())
-    progress = counts[rules.COMPLETED] * 100 // len(tasks) if tasks else None
-    return dict.fromkeys(rules.TASK_STATUSES, 0) | dict(counts), progress
-
-
-def artifacts_of(fs: Fs, folder: str) -> dict[str, int]:
+def _artifacts(fs: Fs, folder: str) -> dict[str, int]:
     """The number of files of each extension in the artifacts of a feature, including subfolders."""
     counts: Counter[str] = Counter()
-    waiting = [f"{folder}/artifacts"]
+    waiting = [f"{folder}/{names.ARTIFACTS}"]
     while waiting:
         place = waiting.pop()
         try:
-            names = fs.listdir(place)
+            found = fs.listdir(place)
         except OSError:
-            if place.endswith("/artifacts"):
+            if place.endswith(f"/{names.ARTIFACTS}"):
                 continue  # a missing folder; `validate` reports it
             counts[os.path.splitext(place)[1].lstrip(".").lower()] += 1  # not a folder but a file
             continue
-        waiting += [f"{place}/{name}" for name in names if not name.startswith(".")]
+        waiting += [f"{place}/{name}" for name in found if not name.startswith(".")]
     return dict(counts.most_common())

@@ -24,8 +24,7 @@ from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.history import parse_history
-from sessionary.layouts.orchestrator.index import Index
-from sessionary.layouts.orchestrator.indexfile import parse_index
+from sessionary.layouts.orchestrator.index import Index, parse_index
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.layouts.orchestrator.planfile import parse_plan
 from sessionary.layouts.orchestrator.reading import state_problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from sessionary.codec.times import in_utc
 from sessionary.errors import SchemaError
 
 TICK = timedelta(microseconds=1)
@@ -42,32 +43,23 @@ def later(now: datetime, stored: datetime | None) -> datetime:
     return now if stored is None or now > stored else stored + min(TICK, LAST - stored)
 
 
-def in_utc(moment: datetime) -> datetime:
-    """The same time in UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def not_ahead(name: str, moment: datetime, now: datetime) -> None:
-    """Refuse a time far in the future: all later ones would have to be after it.
+def moment_of(name: str, value: datetime | str, now: datetime | None = None) -> datetime:
+    """Parse a time given by a caller. With `now`, a time far after it is refused: all later ones would follow it.
 
     Raises:
-        SchemaError: it is more than a day after `now`.
+        SchemaError: it is not a time, or more than a day after `now`.
     """
-    if moment > in_utc(now) + AHEAD:
-        raise SchemaError(
-            f"{name} {stamp(moment)} is in the future: it is {stamp(now)} now",
-            faults=[f"{name}: is more than a day in the future"],
-            hint="correct the time, or the clock; nothing was written",
-        )
-
-
-def moment_of(name: str, value: datetime | str) -> datetime:
-    """Parse a time given by a caller. Raises SchemaError if it is not one."""
     moment = parse(value)
     if moment is None:
         raise SchemaError(
             f"{name} is {value!r}",
             faults=[f"{name}: not an ISO 8601 timestamp"],
             hint="for example 2025-01-09T15:30:45Z",
+        )
+    if now is not None and moment > in_utc(now) + AHEAD:
+        raise SchemaError(
+            f"{name} {stamp(moment)} is in the future: it is {stamp(now)} now",
+            faults=[f"{name}: is more than a day in the future"],
+            hint="correct the time, or the clock; nothing was written",
         )
     return moment

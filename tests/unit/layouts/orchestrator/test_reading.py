@@ -172,7 +172,7 @@ def test_a_folder_in_which_nothing_can_be_created_is_told(store: Any, feature: A
     """Section "On Session Creation": verify directory creation permissions."""
     from sessionary.disk.fs import OS_FS
     from sessionary.layouts.orchestrator.checking import store_problems
-    from sessionary.layouts.orchestrator.indexfile import parse_index
+    from sessionary.layouts.orchestrator.index import parse_index
 
     index = parse_index((home / "active-features.yaml").read_bytes(), "i")
     assert codes(store_problems(OS_FS, str(home), [ID], index, writable=False)) == {"not_writable"}
