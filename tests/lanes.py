@@ -11,6 +11,7 @@ pytest-xdist.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from tests.servers import npm, objects
 
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
+SOAK = "SESSIONARY_SOAK"
+GIGABYTES = 3_000_000_000
 REPO = Path(__file__).resolve().parent.parent
 
 
@@ -120,6 +123,23 @@ def _probe_sigkill() -> str | None:
     return None if hasattr(signal, "SIGKILL") and os.name == "posix" else "this platform has no SIGKILL"
 
 
+def _probe_memory() -> str | None:
+    return (
+        None
+        if Path("/proc/self/status").exists()
+        else "this platform does not report the memory of a process"
+    )
+
+
+def _probe_gigabyte() -> str | None:
+    if not os.environ.get(SOAK):
+        return f"takes minutes; `make soak` sets {SOAK}"
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if free < GIGABYTES:
+        return f"{free / 1e9:.1f} GB are free in {tempfile.gettempdir()}, {GIGABYTES / 1e9:.0f} are needed"
+    return _probe_memory()
+
+
 def _probe_original() -> str | None:
     return None if find_spec("amplifier_foundation") else "the package amplifier_foundation is not installed"
 
@@ -157,6 +177,8 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
     "power-cut": _probe_power_cut,  # a real ext4 on a disk of its own, copied while it is mounted
+    "memory": _probe_memory,  # the peak memory of a process, from /proc
+    "gigabyte": _probe_gigabyte,  # files of 1 GB; only `make soak` runs it
     "sigkill": _probe_sigkill,  # real processes, really killed
     "postgres": _probe_postgres,  # a PostgreSQL server that the tests start themselves
     "postgres-of-system": _probe_postgres_of_system,  # another one, of another version, from the system's packages

@@ -119,15 +119,28 @@ def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, b
         length: maximum number of bytes, unless a line is longer.
     """
     wanted = min(length, size - byte + 1) if byte <= size else length
+    data = _read(fs, fd, wanted, byte, size)
+    cut = data.rfind(b"\n") + 1
+    if len(data) < wanted or cut == wanted:
+        return data, len(data) < wanted
+    if cut:
+        return data[:cut], False
+    # One line is longer than a window: its end is found first, so that it is held once and nothing beside it.
+    del data
+    end = byte + wanted
     while True:
-        data = fs.pread(fd, wanted, byte)
-        if len(data) < min(wanted, size - byte):  # some file systems return short reads
-            data += read_at(fs, fd, wanted - len(data), byte + len(data))
-        if len(data) < wanted:
-            return data, True
-        if cut := data.rfind(b"\n") + 1:
-            return (data if cut == wanted else data[:cut]), False
-        wanted = max(2 * wanted, length)
+        piece = _read(fs, fd, length, end, size)
+        cut = piece.find(b"\n") + 1
+        if cut or len(piece) < length:
+            return read_at(fs, fd, end + (cut or len(piece)) - byte, byte), not cut
+        end += len(piece)
+
+
+def _read(fs: Fs, fd: int, wanted: int, byte: int, size: int) -> bytes:
+    data = fs.pread(fd, wanted, byte)
+    if len(data) < min(wanted, size - byte):  # some file systems return short reads
+        data += read_at(fs, fd, wanted - len(data), byte + len(data))
+    return data
 
 
 def raw_line(fs: Fs, path: str, byte: int) -> bytes:
