@@ -80,8 +80,8 @@ release: $(STAMP)  ## move changes/ into CHANGELOG.md and set VERSION=0.2.0 (ARG
 bench: $(BENCH_STAMP)  ## every figure of docs/performance.md, each beside its floor or peer
 	$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(STAMP)  ## the random and the crash tests for a long time
-	SESSIONARY_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 $(wildcard tests/stateful tests/crash) $(ARGS)
+soak: $(STAMP)  ## the random and the crash tests for a long time, and memory with files of 1 GB
+	SESSIONARY_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 $(wildcard tests/stateful tests/crash) tests/e2e/test_memory.py $(ARGS)
 
 clean:  ## remove what these commands made
 	rm -rf $(VENV) .bench .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
