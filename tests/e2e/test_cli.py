@@ -697,7 +697,7 @@ def _close(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
             return os.listdir(path)
 
     monkeypatch.setattr(
-        "sessionary.workspace.AmplifierLayout",
+        "sessionary.workspace.sessions.AmplifierLayout",
         lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
     )
 
@@ -754,7 +754,7 @@ def test_one_closed_home_keeps_no_other_from_being_checked(
             return os.listdir(path)
 
     monkeypatch.setattr(
-        "sessionary.workspace.AmplifierLayout",
+        "sessionary.workspace.sessions.AmplifierLayout",
         lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
     )
     result = run("check", str(closed.parent), str(home), str(damaged), bare=True)

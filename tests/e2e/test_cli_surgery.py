@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OsFs
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.workspace import Workspace
 from tests.e2e.driving import ROOT, SPAWNED, Make, Result, Run, lines, put
 
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -899,12 +900,7 @@ def test_what_is_closed_keeps_nothing_else_from_being_undone(
     assert run("trash", OTHER).code == 0
     place = {"project": shut.parent, "session": shut, "trash": shut.parent / ".trash"}[what]
     fs = Shut(place)
-    for module in ("undo_cmd", "trash_cmd"):
-        monkeypatch.setattr(f"sessionary.cli.{module}.OS_FS", fs)
-    monkeypatch.setattr(
-        "sessionary.layouts.amplifier.undo_index.undoable.__kwdefaults__", {"fs": fs, "closed": None}
-    )
-    monkeypatch.setattr("sessionary.cli.choice.AmplifierLayout", lambda home: AmplifierLayout(home, fs))
+    monkeypatch.setattr("sessionary.cli.homes.Workspace", partial(Workspace, fs=fs))
     listed = run("undo", "--list", "--json")
     assert [one["id"] for one in listed.json] == [OTHER, ROOT]
     assert (listed.code, str(place) in listed.err) == (3, True)

@@ -26,7 +26,11 @@ MODULES = {"os": OS_WRITES, "shutil": SHUTIL_WRITES, "tempfile": TEMPFILE_WRITES
 PATH_WRITES = frozenset(
     "write_text write_bytes unlink mkdir rmdir touch rename symlink_to hardlink_to chmod lchmod".split()
 )
-SEAM = {"fs", "_fs"}  # the same verbs on the seam of `disk` are the way it is meant to be
+SEAM = {
+    "fs",
+    "_fs",
+    "workspace",
+}  # the same verbs on the seam of `disk`, and on `Workspace`, which goes through it
 
 
 def writes(source: str) -> Iterator[tuple[int, str]]:

@@ -66,7 +66,7 @@ def listed(home: Path, cache: Path) -> Callable[..., dict[str, Summary]]:
     """What a list through the catalogue shows, by id."""
 
     def listed(fs: Fs | None = None) -> dict[str, Summary]:
-        found = Workspace(home, fs or LongAgoFs(), cache=str(cache)).summaries()
+        found = Workspace(home, fs=fs or LongAgoFs(), cache=str(cache)).summaries()
         return {summary.ref.session_id: summary for summary in found}
 
     return listed
@@ -153,7 +153,7 @@ def test_a_list_believes_what_is_remembered_and_a_check_does_not(
     listed()
     lie_about(home, cache, "one")
     assert listed()["one"].title == "a lie", "or this test proves nothing"
-    workspace = Workspace(home, LongAgoFs(), cache=str(cache))
+    workspace = Workspace(home, fs=LongAgoFs(), cache=str(cache))
     ref = workspace.find("one")
     assert summary_of(workspace.layout_of(ref), ref).title == "hello"
     assert list(workspace.layout_of(ref).check(ref)) == []
@@ -238,7 +238,7 @@ def test_what_could_not_be_read_is_not_remembered(home: Path, cache: Path) -> No
                 raise PermissionError(errno.EACCES, "no", path)
             return super().open(path, flags, mode)
 
-    (summary,) = Workspace(home, Refusing(), cache=str(cache)).summaries()
+    (summary,) = Workspace(home, fs=Refusing(), cache=str(cache)).summaries()
     assert summary.health == "stops_resume"
     assert not remembered(home, cache)
 
@@ -449,7 +449,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(home: Path, tmp_path: Pa
     make(home, "one")
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        workspace = Workspace(home, LongAgoFs(), cache=str(place))
+        workspace = Workspace(home, fs=LongAgoFs(), cache=str(place))
         assert [summary.title for summary in workspace.summaries()] == ["hello"]
 
 
@@ -587,7 +587,7 @@ def test_a_killed_refresh_leaves_a_whole_catalogue(home: Path, cache: Path, list
         "from sessionary.workspace import Workspace; from sessionary.testing.layout_suite import LongAgoFs\n"
         "threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "while True:\n"
-        "    list(Workspace(Path(sys.argv[1]), LongAgoFs(), cache=sys.argv[2]).summaries())\n"
+        "    list(Workspace(Path(sys.argv[1]), fs=LongAgoFs(), cache=sys.argv[2]).summaries())\n"
         "    [path.unlink(missing_ok=True) for path in Path(sys.argv[2]).glob('catalogue.db*')]\n"
     )
     for delay in ("0.01", "0.02", "0.05", "0.1"):
@@ -640,7 +640,7 @@ def test_each_home_and_each_name_of_it_has_a_catalogue_of_its_own(
     for name in (home, tmp_path / "link", Path("home"), tmp_path / "nothing"):
         for _ in range(2):
             fs = LongAgoFs()
-            found = list(Workspace(name, fs, cache=str(cache)).summaries())
+            found = list(Workspace(name, fs=fs, cache=str(cache)).summaries())
             assert found == list(summaries(AmplifierLayout(name.absolute(), LongAgoFs())))
         assert fs.opened["transcript.jsonl"] == 0
     assert [path.name for path in cache.iterdir()] == [FILE]
@@ -651,7 +651,7 @@ def test_the_default_is_the_cache_of_the_person(
 ) -> None:
     make(home, "one")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    list(Workspace(home, LongAgoFs()).summaries())
+    list(Workspace(home, fs=LongAgoFs()).summaries())
     assert [path.suffix for path in (tmp_path / "xdg" / "sessionary").iterdir()] == [".db"]
 
 
@@ -659,7 +659,7 @@ def test_on_a_real_disk(home: Path, cache: Path) -> None:
     """Without a double: what was written a moment ago is read again, and the answer is right all the time."""
     make(home, "one")
     for number in range(2, 5):
-        found = list(Workspace(home, OsFs(), cache=str(cache)).summaries())
+        found = list(Workspace(home, fs=OsFs(), cache=str(cache)).summaries())
         assert [summary.messages for summary in found] == [number - 1]
         with (home / "projects/-p/sessions/one/transcript.jsonl").open("ab") as file:
             file.write(line("more"))
@@ -679,7 +679,7 @@ def test_a_summary_is_there_before_the_next_session_is_looked_at(
             asked.append(path)
             return super().stat(path, dir_fd=dir_fd)
 
-    summaries = Workspace(home, Asked(), cache=str(cache)).summaries()
+    summaries = Workspace(home, fs=Asked(), cache=str(cache)).summaries()
     first = next(summaries)
     assert {path for path in asked if "/sessions/" in path and first.ref.session_id not in path} == set()
     assert len([first, *summaries]) == 24
@@ -755,6 +755,6 @@ def test_a_session_of_this_moment_is_in_the_catalogue_and_read_again(home: Path,
     make(home, "one")
     for _ in range(2):
         fs = OsFs()
-        assert len(list(Workspace(home, fs, cache=str(cache)).summaries())) == 1
+        assert len(list(Workspace(home, fs=fs, cache=str(cache)).summaries())) == 1
         assert query(Catalog(str(cache)), "SELECT id FROM sessions").rows == [("one",)]
     assert not remembered(home, cache)

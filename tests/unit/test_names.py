@@ -104,7 +104,7 @@ class _Closed(OsFs):
 def test_a_closed_project_hides_none_of_the_others(tmp_path: Path) -> None:
     make(tmp_path, FIRST, name="Open")
     closed = make(tmp_path, SECOND, project="-q", name="Closed").parent
-    workspace = Workspace(tmp_path, _Closed(closed), cache=str(tmp_path / "cache"))
+    workspace = Workspace(tmp_path, fs=_Closed(closed), cache=str(tmp_path / "cache"))
     assert workspace.find("3f0c").session_id == FIRST
     assert workspace.find("open").session_id == FIRST
     with pytest.raises(StorageFailed):
@@ -124,7 +124,7 @@ def test_a_closed_project_hides_no_session_of_another_kind(tmp_path: Path) -> No
     child = WorkStore(tmp_path / "docs" / "sessions").create("work_task", purpose="Open").session_id
     BrainstormStore(tmp_path).create("sign-in")
     feature = FeatureStore(tmp_path).create(name="Sign in")
-    workspace = Workspace(tmp_path, _Closed(closed), cache=str(tmp_path / "cache"))
+    workspace = Workspace(tmp_path, fs=_Closed(closed), cache=str(tmp_path / "cache"))
     for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
         found, told = until_told(asked)
         assert sorted(found) == sorted([child, "sign-in", feature])
@@ -145,7 +145,7 @@ def test_a_closed_place_of_a_project_is_told_and_hides_no_session(
 ) -> None:
     make(tmp_path, FIRST)
     (tmp_path / place).mkdir(parents=True)
-    workspace = Workspace(tmp_path, _Closed(tmp_path / bar), cache=str(tmp_path / "cache"))
+    workspace = Workspace(tmp_path, fs=_Closed(tmp_path / bar), cache=str(tmp_path / "cache"))
     for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
         found, told = until_told(asked)
         assert found == [FIRST]
@@ -156,7 +156,7 @@ def test_all_closed_places_are_told_together(tmp_path: Path) -> None:
     make(tmp_path, FIRST)
     for place in ("docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session"):
         (tmp_path / place).mkdir(parents=True)
-    workspace = Workspace(tmp_path, _Closed(tmp_path), cache=str(tmp_path / "cache"))
+    workspace = Workspace(tmp_path, fs=_Closed(tmp_path), cache=str(tmp_path / "cache"))
     found, told = until_told(workspace.refs())
     assert found == []
     assert told == [

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessionary import create_session
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
@@ -79,11 +81,20 @@ def test_latest_is_the_session_that_changed_last_and_no_sub_agent(tmp_path: Path
         for path in (folder / "transcript.jsonl", folder):
             os.utime(path, (1_770_000_000 - age, 1_770_000_000 - age))
     assert workspace.find("latest").session_id == OTHER
-    assert workspace.find("latest", kind="amplifier").session_id == OTHER
-    with pytest.raises(NotFound):
-        workspace.find("latest", kind="work")
     make(tmp_path, "latest")
     assert Workspace(tmp_path).find("latest").session_id == "latest"
+
+
+def test_latest_is_looked_for_among_the_sessions_that_an_operation_supports(tmp_path: Path) -> None:
+    work = create_session("login", base_path=tmp_path / "docs" / "sessions")
+    with pytest.raises(NotFound):
+        Workspace(tmp_path).find("latest", able=Capability.CHANGES)
+    workspace = make(tmp_path, ROOT)
+    folder = tmp_path / "projects" / "-p" / "sessions" / ROOT
+    for path in (folder / "transcript.jsonl", folder):
+        os.utime(path, (1_770_000_000, 1_770_000_000))
+    assert workspace.find("latest").session_id == work.session_id
+    assert workspace.find("latest", able=Capability.CHANGES).session_id == ROOT
 
 
 def test_only_random_ids_are_shortened(tmp_path: Path) -> None:
@@ -154,17 +165,17 @@ def test_the_default_home_is_that_of_the_agent(monkeypatch: pytest.MonkeyPatch, 
 def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     with pytest.raises(NotFound):
-        workspace.check_file(tmp_path / "x.jsonl")
+        list(workspace.check(tmp_path / "x.jsonl"))
     with pytest.raises(NotFound):
-        list(workspace.read_file(tmp_path / "x.jsonl"))
+        list(workspace.read(tmp_path / "x.jsonl"))
 
 
 def test_a_file_that_cannot_be_read_is_a_failure_of_the_disk(tmp_path: Path) -> None:
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises(StorageFailed):
-        Workspace(tmp_path).check_file(tmp_path / "folder.jsonl")
+        list(Workspace(tmp_path).check(tmp_path / "folder.jsonl"))
     with pytest.raises(StorageFailed):
-        list(Workspace(tmp_path).read_file(tmp_path / "folder.jsonl"))
+        list(Workspace(tmp_path).read(tmp_path / "folder.jsonl"))
 
 
 def test_memory_is_no_place_to_keep_sessions() -> None:

@@ -1,89 +1,22 @@
-"""Shared by the commands that change sessions: which folders they may change, and the undo line.
-
-Reading the wrong folder prints nonsense; changing it does harm. So a path counts here only if it holds a
-session of an agent, while the commands that read accept any folder with files in it.
-"""
+"""Shared by the commands that change sessions: how they print their outcome, and the undo line."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import click
 
 from sessionary.cli import formatting, output
-from sessionary.cli.targets import AGENTS, granted
 from sessionary.cli.text import fit, harmless, one_line, wrap
-from sessionary.disk.fs import OS_FS
-from sessionary.errors import Invalid, NotFound
-from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
-from sessionary.layouts.amplifier.ids import SESSIONS
-from sessionary.layouts.base import Capability
 from sessionary.model import Problem
-from sessionary.workspace import Workspace
 
 _FEW = 10
-_MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 
 DECLINED = 1
 """The exit code when the user answered no: nothing was done, so a script must not continue."""
-
-
-class Chosen(NamedTuple):
-    """The session to change.
-
-    Attributes:
-        session_id: its id.
-        folder: the folder of the session.
-        project: the folder name of its project; None outside of one.
-        word: its name on a command line: its id, or its path if it was named by that.
-    """
-
-    session_id: str
-    folder: str
-    project: str | None
-    word: str
-
-    @property
-    def root(self) -> str:
-        """The folder that contains it: the `base_dir` of its store."""
-        return os.path.dirname(self.folder)
-
-
-def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
-    """Return the session that a word names: its id, the beginning of that, its name, or the path of its folder.
-
-    Raises:
-        Unsupported: it is not a session of an agent.
-        NotFound: no session matches.
-        AmbiguousId: several sessions match.
-        Invalid: the word names a file, or is empty.
-    """
-    path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else None
-    if path is None:
-        ref = granted(workspace, workspace.find(word, kind=AGENTS), Capability.CHANGES, doing)
-        return Chosen(ref.session_id, ref.locator, ref.project, ref.session_id)
-    if os.path.isfile(path):
-        raise Invalid(f"{word} is a file", path=path, hint="name a session, or the folder of one")
-    if not os.path.isdir(path) or not _is_session(path):
-        raise NotFound(f"no session in {word}", path=path)
-    ref = workspace.ref_for_path(Path(path))
-    return Chosen(ref.session_id, ref.locator, ref.project, path)
-
-
-def _is_session(folder: str) -> bool:
-    """True if the folder certainly is a session: metadata.json alone is not enough, unless it lies among sessions."""
-    names = set(OS_FS.listdir(folder))
-    in_place = os.path.basename(os.path.dirname(folder)) == SESSIONS
-    return bool(names & _MARKS) or (in_place and bool(names & {METADATA, METADATA + BACKUP}))
-
-
-def is_path(word: str) -> bool:
-    """True if a word can only be a path."""
-    return word in (".", "..", "~") or os.sep in word or bool(os.altsep and os.altsep in word)
 
 
 def confirmed(question: str) -> bool:
@@ -92,6 +25,21 @@ def confirmed(question: str) -> bool:
     if not agreed:
         output.aside("Nothing was changed.")
     return agreed
+
+
+def finish(
+    document: dict[str, Any], lines: Iterable[str], *, json_: bool, undo: str | None, dry_run: bool = False
+) -> int:
+    """Print what was done, as a document or as lines with the command that undoes it; return the exit code."""
+    if json_:
+        output.value(document | {"undo": undo})
+        return 0
+    output.lines(lines)
+    if undo is not None:
+        print_command("undo", undo)
+    elif dry_run:
+        output.aside("Nothing was written.")
+    return 0
 
 
 def print_command(label: str, line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,12 +15,11 @@ from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import Target, is_home, resolve
+from sessionary.cli.targets import resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
-from sessionary.layouts.summary import summary_of
 from sessionary.model import Problem, SessionRef, Severity, health
-from sessionary.workspace import Workspace, in_turn
+from sessionary.workspace import Target, Workspace, in_turn, is_home
 
 DAMAGED = Corrupt.exit_code
 
@@ -90,7 +90,7 @@ def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
 
 
 def _each_at(workspace: Workspace, word: str) -> Iterator[_Checked]:
-    if is_home(word):
+    if is_home(os.path.expanduser(word)):
         yield from _each_of(Workspace(Path(word)))
     else:
         yield _check(workspace, resolve(workspace, word))
@@ -115,9 +115,9 @@ def _place_of(problem: Problem, home: Path) -> str:
 
 
 def _check(workspace: Workspace, target: Target) -> _Checked:
-    if isinstance(target, Path):
-        return _Checked("file", str(target), str(target), workspace.check_file(target))
     problems = list(workspace.check(target))
+    if isinstance(target, Path):
+        return _Checked("file", str(target), str(target), problems)
     return _Checked("session", target.session_id, target.locator, problems, target)
 
 
@@ -146,7 +146,7 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
         return
     worst = health(checked.problems)
     yield output.paint(f"{formatting.sign(worst)} {one_line(checked.name)}", "bold")
-    title = summary_of(workspace.layout_of(checked.ref), checked.ref).title if checked.ref else None
+    title = workspace.summary(checked.ref).title if checked.ref else None
     if title:
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):

@@ -13,26 +13,25 @@ from click.shell_completion import CompletionItem
 from sessionary.cli import homes
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
-from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import Capability
 from sessionary.layouts.session_ids import LATEST
-from sessionary.model import Summary
-from sessionary.workspace import Workspace
+from sessionary.workspace import Workspace, gathered
 
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[str]]"]
 _TITLE = 60
 
 
-def sessions(kind: str | None = None, *, files: bool = False) -> Complete:
+def sessions(able: Capability | None = None, *, files: bool = False) -> Complete:
     """Completes session ids.
 
     Args:
-        kind: only of this kind; None for all.
+        able: only those whose layout grants this; None for all.
         files: also offer files if no id matches.
     """
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem[str]]:
         try:
-            found = list(_items(homes.workspace(ctx.params.get("home")), kind, begun))
+            found = list(_items(homes.workspace(ctx.params.get("home")), able, begun))
         except (SessionaryError, OSError):
             found = []
         return found if found or not files else [CompletionItem(begun, type="file")]
@@ -40,9 +39,9 @@ def sessions(kind: str | None = None, *, files: bool = False) -> Complete:
     return complete
 
 
-def of_agents() -> Complete:
-    """Completes the session ids of agents."""
-    return sessions(AmplifierLayout.name)
+def changeable() -> Complete:
+    """Completes the ids of sessions that can be changed."""
+    return sessions(Capability.CHANGES)
 
 
 def ids(named: Callable[[click.Context], list[str]]) -> Complete:
@@ -57,12 +56,12 @@ def ids(named: Callable[[click.Context], list[str]]) -> Complete:
     return complete
 
 
-def _items(workspace: Workspace, kind: str | None, begun: str) -> Iterator[CompletionItem[str]]:
+def _items(workspace: Workspace, able: Capability | None, begun: str) -> Iterator[CompletionItem[str]]:
     """The matching ids, shortened unless more was typed already."""
     summaries = [
         summary
-        for summary in _all(workspace)
-        if kind in (None, summary.ref.kind) and not workspace.is_nested(summary.ref)
+        for summary in gathered(workspace.summaries())[0]
+        if (able is None or workspace.grants(summary.ref, able)) and not workspace.is_nested(summary.ref)
     ]
     summaries.sort(key=lambda one: one.updated.timestamp() if one.updated else 0.0, reverse=True)
     short = workspace.short_ids([summary.ref for summary in summaries])
@@ -73,14 +72,6 @@ def _items(workspace: Workspace, kind: str | None, begun: str) -> Iterator[Compl
             yield CompletionItem(name if _begins(name, begun) else whole, help=title)
     if summaries and _begins(LATEST, begun):
         yield CompletionItem(LATEST, help="the session that changed last")
-
-
-def _all(workspace: Workspace) -> Iterator[Summary]:
-    """Every summary that can be read; an unreadable folder does not hide the others."""
-    try:
-        yield from workspace.summaries()
-    except SessionaryError:
-        return
 
 
 def _begins(name: str, begun: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from sessionary import codec
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import AGENTS, granted, logged_by, resolve
+from sessionary.cli.targets import resolve
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
 from sessionary.layouts.base import Capability
-from sessionary.model import SessionRef
 
 VALUE = 200
 
@@ -40,7 +39,7 @@ Examples:
 """,
 )
 @click.argument(
-    "session", metavar="ID | DIR | FILE", shell_complete=completing.sessions("amplifier", files=True)
+    "session", metavar="ID | DIR | FILE", shell_complete=completing.sessions(Capability.EVENTS, files=True)
 )
 @options.home
 @click.option(
@@ -88,26 +87,22 @@ def events_command(
     how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail, json_ or jsonl)
     workspace = homes.workspace(home)
-    found = resolve(workspace, session, kind=AGENTS)
-    if isinstance(found, Path):
-        found = logged_by(workspace, found) or found
-    if not isinstance(found, Path):
-        found = granted(workspace, found, Capability.EVENTS, "events")
-    path = found.locator if isinstance(found, SessionRef) else str(found)
+    found = resolve(workspace, session, able=Capability.EVENTS)
     wanted: EventFilter = {"since": since, "until": until, "span": span}
     if names:
         wanted["event"] = names
     if levels:
         wanted["level"] = levels
-    reader = EventReader(path)
-    if how == "summary":
-        with counting(path) as reader:
-            summary = reader.summary(**wanted)
-        _print_summary(summary, json_ or jsonl)
-    elif how == "cost":
-        with counting(path) as reader:
-            usage = reader.usage(**wanted)
-        _print_cost(usage, json_ or jsonl)
+    reader = workspace.events(found)
+    if how == "summary" or how == "cost":
+        size = os.path.getsize(reader.path) if os.path.exists(reader.path) else 0
+        with Progress("reading events", size) as progress:
+            reader = workspace.events(found, passed=progress.reach)
+            if how == "summary":
+                print_ = partial(_print_summary, reader.summary(**wanted))
+            else:
+                print_ = partial(_print_cost, reader.usage(**wanted))
+        print_(json_ or jsonl)
     elif how == "raw":
         _print_raw(reader.lines(last=tail, **wanted))
     else:
@@ -115,14 +110,6 @@ def events_command(
         _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths, json_, jsonl)
     _print_damage(reader)
     return 0
-
-
-@contextmanager
-def counting(path: str) -> Iterator[EventReader]:
-    """Read a whole log, with a progress bar."""
-    log = EventReader(path).path
-    with Progress("reading events", os.path.getsize(log) if os.path.exists(log) else 0) as progress:
-        yield EventReader(path, passed=progress.reach)
 
 
 def _one_way(**ways: bool) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, print_command
-from sessionary.cli.choice import all_refs
+from sessionary.cli.changing import print_command
 from sessionary.cli.progress import waiting
+from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
-from sessionary.errors import AlreadyExists, Invalid
-from sessionary.layouts.amplifier import ForkResult, fork_session, get_fork_preview, is_top_level_session
-from sessionary.layouts.amplifier.ids import check_new_id
-from sessionary.workspace import Workspace
+from sessionary.layouts.amplifier import ForkResult, is_top_level_session
+from sessionary.model import SessionRef
+from sessionary.workspace import ForkPreview
 
 
 @click.command(
@@ -30,7 +28,7 @@ Examples:
   sessionary fork 3f0c81d2 --json | jq -r .id
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to copy.  [default: all]")
 @click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
@@ -66,118 +64,93 @@ def fork_command(
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
     workspace = homes.workspace(home)
-    parent = chosen(workspace, session, "fork")
-    if new_id is not None and parent.word != parent.folder:
-        _refuse_known(workspace, new_id)
+    ref, word = to_change(workspace, session)
+    by_path = word == ref.locator
     if dry_run:
-        _preview(parent, turn, new_id, on_incomplete, json_)
-        return 0
-    with waiting("forking"):
-        made = fork_session(
-            parent.folder,
-            turn=turn,
-            new_session_id=new_id,
-            include_events=not no_events,
-            handle_orphaned_tools=on_incomplete,
-            name=name,
+        seen = workspace.preview_fork(
+            ref, turn, session_id=new_id, on_incomplete=on_incomplete, unique=not by_path
         )
-    word = str(made.session_dir) if parent.word == parent.folder else made.session_id
-    undo = formatting.command(home, "trash", word)
+        return changing.finish(
+            _preview_object(ref, new_id, seen),
+            _previewed(ref, seen, on_incomplete),
+            json_=json_,
+            undo=None,
+            dry_run=True,
+        )
+    with waiting("forking"):
+        made = workspace.fork(
+            ref,
+            turn,
+            session_id=new_id,
+            name=name,
+            on_incomplete=on_incomplete,
+            events=not no_events,
+            unique=not by_path,
+        )
+    new = str(made.session_dir) if by_path else made.session_id
+    undo = formatting.command(home, "trash", new)
     if json_:
-        output.value(_made(parent, made, undo))
+        output.value(_object(ref, made, undo))
         return 0
     output.line(one_line(made.session_id))
-    output.lines(_told(parent, made))
+    output.lines(_told(ref, made))
     if not is_top_level_session(made.session_id):
         output.aside("note: amplifier reads an id with an underscore as a sub-agent's and does not list it")
-    print_command("show it", formatting.command(home, "show", word))
+    print_command("show it", formatting.command(home, "show", new))
     print_command("undo", undo)
     return 0
 
 
-def _refuse_known(workspace: Workspace, new_id: str) -> None:
-    """Refuse an id that a session of another project has: neither could then be named by it.
-
-    Raises:
-        AlreadyExists: a session has this id.
-    """
-    for ref in all_refs(workspace)[0]:
-        if ref.session_id == new_id:
-            raise AlreadyExists(
-                f"Session '{new_id}' exists already", operation="fork", session=new_id, path=ref.locator
-            )
-
-
-def _told(parent: Chosen, made: ForkResult) -> Iterator[str]:
+def _told(parent: SessionRef, made: ForkResult) -> Iterator[str]:
     turns = formatting.count(made.forked_from_turn, "turn")
-    yield from changing.set_in(f"  the first {turns} of {_short(parent)}")
+    yield from changing.set_in(f"  the first {turns} of {one_line(parent.session_id)}")
     yield f"  {formatting.count(made.message_count, 'message')}, {formatting.count(made.events_count, 'event')}"
     if made.problems:
         yield "  could not be read, and were not copied:"
         yield from changing.not_read(made.problems)
 
 
-def _made(parent: Chosen, made: ForkResult, undo: str) -> dict[str, Any]:
-    return _object(parent, made.forked_from_turn, made.message_count) | {
+def _object(parent: SessionRef, made: ForkResult, undo: str) -> dict[str, Any]:
+    """The new session, with the field names of docs/cli-json.md."""
+    return {
         "id": made.session_id,
         "path": str(made.session_dir),
+        "parent": parent.session_id,
+        "turn": made.forked_from_turn,
+        "messages": made.message_count,
         "events": made.events_count,
+        "dry_run": False,
         "problems": [problem.as_dict() for problem in made.problems],
         "undo": undo,
     }
 
 
-def _object(parent: Chosen, turn: int, messages: int) -> dict[str, Any]:
-    """The facts known with and without a dry run, with the field names of docs/cli-json.md."""
+def _preview_object(parent: SessionRef, new_id: str | None, seen: ForkPreview) -> dict[str, Any]:
+    """What a fork would contain, with the field names of docs/cli-json.md."""
     return {
-        "id": None,
+        "id": new_id,
         "path": None,
         "parent": parent.session_id,
-        "turn": turn,
-        "messages": messages,
+        "turn": seen.turn,
+        "messages": seen.messages,
         "events": None,
-        "dry_run": False,
+        "dry_run": True,
         "problems": [],
-        "undo": None,
+        "turns": seen.turns,
+        "incomplete": seen.unanswered,
+        "last_user_message": seen.last_user_message,
+        "last_assistant_message": seen.last_assistant_message,
     }
 
 
-def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete: str, json_: bool) -> None:
-    """Show what a fork would contain, and refuse what it would refuse."""
-    if new_id is not None and os.path.lexists(os.path.join(parent.root, check_new_id(new_id))):
-        raise AlreadyExists(f"Session '{new_id}' exists already", operation="fork", session=new_id)
-    seen = get_fork_preview(parent.folder, turn)
-    if on_incomplete == "error" and seen["has_orphaned_tools"]:
-        raise Invalid(
-            f"{seen['orphaned_tool_count']} tool calls without a result at the end of turn {seen['turn']}",
-            operation="fork",
-            hint="choose another turn, or use --on-incomplete complete",
-        )
-    if json_:
-        output.value(
-            _object(parent, seen["turn"], seen["message_count"])
-            | {
-                "id": new_id,
-                "dry_run": True,
-                "turns": seen["max_turns"],
-                "incomplete": seen["orphaned_tool_count"],
-                "last_user_message": seen["last_user_message"],
-                "last_assistant_message": seen["last_assistant_message"],
-            }
-        )
-        return
-    output.line(f"Would create a new session from turns 1 to {seen['turn']} of {seen['max_turns']}")
-    messages = formatting.count(seen["message_count"], "message")
-    output.lines(changing.set_in(f"  of {_short(parent)}: {messages}"))
-    for who, text in (("You", "last_user_message"), ("Agent", "last_assistant_message")):
-        if seen[text]:
-            output.line(fit(f"  {who}: {one_line(seen[text])}", output.width()))
-    if seen["has_orphaned_tools"]:
+def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Iterator[str]:
+    """What a fork would contain."""
+    yield f"Would create a new session from turns 1 to {seen.turn} of {seen.turns}"
+    messages = formatting.count(seen.messages, "message")
+    yield from changing.set_in(f"  of {one_line(parent.session_id)}: {messages}")
+    for who, text in (("You", seen.last_user_message), ("Agent", seen.last_assistant_message)):
+        if text:
+            yield fit(f"  {who}: {one_line(text)}", output.width())
+    if seen.unanswered:
         what = {"complete": "would get one", "remove": "would be left out"}[on_incomplete]
-        calls = formatting.count(seen["orphaned_tool_count"], "tool call")
-        output.line(f"  {calls} without a result {what}")
-    output.aside("Nothing was written.")
-
-
-def _short(parent: Chosen) -> str:
-    return one_line(parent.session_id)
+        yield f"  {formatting.count(seen.unanswered, 'tool call')} without a result {what}"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from sessionary.layouts.amplifier.ids import HOME
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.workspace import Workspace, check_folder, check_store
 
 VARIABLE = "SESSIONARY_HOME"
@@ -42,4 +43,4 @@ def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     place = folder(home)
     if must_exist and (home is not None or os.environ.get(VARIABLE)):
         check_store(place, named_by=VARIABLE if home is None else "--home")
-    return Workspace(place, root=None if home is not None else Path.cwd(), own_homes=home is None)
+    return Workspace(place if home is not None else {AmplifierLayout.name: place})

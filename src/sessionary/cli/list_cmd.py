@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import formatting, homes, list_table, options, output
-from sessionary.cli.choice import (
-    all_summaries,
-    among_found,
-    names_of,
-    projects,
-    tell_none,
-    tell_partly,
-)
+from sessionary.cli.choice import all_summaries, names_of, slugs_of, tell_none, tell_partly
 from sessionary.cli.text import one_line
 from sessionary.model import Severity, Summary
 from sessionary.workspace import KINDS, Workspace
@@ -47,13 +40,12 @@ class _Wanted(NamedTuple):
     """Which sessions to list.
 
     Attributes:
-        project, since, until: the options of these names.
+        since, until: the options of these names.
         kinds, healths: any of these; empty for all.
         sort: their order.
         limit: how many at most; 0 for all.
     """
 
-    project: str | None
     since: datetime | None
     until: datetime | None
     kinds: tuple[str, ...]
@@ -125,11 +117,13 @@ def list_command(
     details.
     """
     options.one_format(json_, jsonl)
-    wanted = _Wanted(project, since, until, **chosen_by)
+    wanted = _Wanted(since, until, **chosen_by)
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
-    with among_found(failure):
-        chosen = _chosen(workspace, _marked(workspace, found), wanted)
+    slugs = None
+    if project is not None:
+        slugs = slugs_of(workspace, [one.ref for one in found], project, failure)
+    chosen = _chosen(_marked(workspace, found), wanted, slugs)
     shown = [row for row in chosen if row.is_top or not top_level]
     objects = (as_object(row.summary) for row in shown[: wanted.limit or None])
     if jsonl:
@@ -161,21 +155,14 @@ class _Row(NamedTuple):
 
 
 def _marked(workspace: Workspace, found: list[Summary]) -> list[_Row]:
-    handles = workspace.handles([summary.ref for summary in found])
+    keys = workspace.short_keys([summary.ref for summary in found])
     return [
-        _Row(summary, place, handles[place] == summary.ref.session_id) for place, summary in enumerate(found)
+        _Row(summary, place, keys[place] == summary.ref.session_id) for place, summary in enumerate(found)
     ]
 
 
-def _chosen(workspace: Workspace, found: list[_Row], wanted: _Wanted) -> list[_Row]:
-    """The sessions that are asked for, in the order that is asked for.
-
-    Raises:
-        NotFound: no project is called so.
-    """
-    slugs = None
-    if wanted.project is not None:
-        slugs = projects(workspace, [row.summary.ref for row in found], wanted.project)
+def _chosen(found: list[_Row], wanted: _Wanted, slugs: set[str] | None) -> list[_Row]:
+    """The sessions of these projects that match, in the requested order."""
     healths = {health for word in wanted.healths for health in _HEALTHS[word]}
     chosen = [
         row

@@ -10,13 +10,9 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output
-from sessionary.cli.choice import all_refs, among_found, projects
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line, shell_line
-from sessionary.errors import AmbiguousId
-from sessionary.layouts.amplifier.ids import PROJECTS, path_slug
-from sessionary.layouts.amplifier.project_rename import Move, Step, carry_out, plan
-from sessionary.workspace import Workspace
+from sessionary.layouts.amplifier.project_rename import Move, Step
 
 _SHOWN = 10
 
@@ -69,12 +65,10 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
     Undo: move back; the command is printed.
     """
     workspace = homes.workspace(home)
-    slug, old = _named(workspace, project)
-    new = os.path.realpath(os.path.expanduser(newpath))
-    move = plan(workspace.home, slug, new, old=old)
+    move = workspace.plan_move(project, Path(os.path.expanduser(newpath)))
     if not dry_run:
         with Progress("moving sessions", len(move.steps)) as progress:
-            carry_out(move, passed=progress.advance)
+            workspace.move(move, passed=progress.advance)
     back = _way_back(move, home)
     if json_:
         output.value(_object(move, dry_run, back))
@@ -83,32 +77,6 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
         for text in _remarks(move, dry_run, back):
             output.aside(text)
     return options.PARTLY if _kept(move) else 0
-
-
-def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
-    """The folder name of the project that a word names, and its path, if the word is a path.
-
-    Raises:
-        NotFound: no project matches.
-        AmbiguousId: several projects match.
-    """
-    path = os.path.abspath(os.path.expanduser(word))
-    if os.sep in word or word.startswith((".", "~")):
-        for old in dict.fromkeys((path, os.path.realpath(path))):
-            if os.path.isdir(workspace.home / PROJECTS / path_slug(old)):
-                return path_slug(old), old
-    if os.path.isdir(workspace.home / PROJECTS / word) and os.sep not in word:
-        return word, None
-    refs, failure = all_refs(workspace)
-    with among_found(failure):
-        found = sorted(projects(workspace, refs, word))
-    if len(found) > 1:
-        raise AmbiguousId(
-            f"{len(found)} projects are named {word}",
-            details={"matches": found, "count": len(found)},
-            hint="give the old path",
-        )
-    return found[0], None
 
 
 def _kept(move: Move) -> list[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import chosen, print_command
+from sessionary.cli import changing, completing, formatting, homes, options
+from sessionary.cli.targets import to_change
 from sessionary.cli.text import one_line
-from sessionary.layouts.amplifier import SessionStore
-
-_NAME = "name"
 
 
 @click.command(
@@ -23,7 +19,7 @@ Examples:
   sessionary rename latest --clear           the title is the first message again
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @click.argument("name", metavar="NAME", required=False)
 @options.home
 @click.option("--clear", is_flag=True, help="Remove the name.")
@@ -37,18 +33,13 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
         raise click.UsageError("give a NAME, or --clear")
     if name is not None and not name.strip():
         raise click.UsageError("NAME is empty; --clear removes the name")
-    target = chosen(homes.workspace(home), session, "rename")
-    store, session_id = SessionStore(target.root), os.path.basename(target.folder)
-    before = store.get_metadata(session_id).get(_NAME)
-    before = before if isinstance(before, str) and before.strip() else None
-    store.update_metadata(session_id, {_NAME: name})
-    undo = formatting.command(home, "rename", target.word, "--clear" if before is None else before)
-    if json_:
-        output.value({
-            "id": target.session_id, "path": target.folder, "name": name, "before": before, "undo": undo,
-        })  # fmt: skip
-    else:
-        what = "has no name now" if name is None else f"is now named {one_line(name)}"
-        output.lines(changing.done(f"{one_line(target.session_id)} {what}"))
-        print_command("undo", undo)
-    return 0
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
+    before = workspace.rename(ref, name)
+    what = "has no name now" if name is None else f"is now named {one_line(name)}"
+    return changing.finish(
+        {"id": ref.session_id, "path": ref.locator, "name": name, "before": before},
+        changing.done(f"{one_line(ref.session_id)} {what}"),
+        json_=json_,
+        undo=formatting.command(home, "rename", word, "--clear" if before is None else before),
+    )

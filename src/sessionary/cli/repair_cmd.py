@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, copies, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, print_command
+from sessionary.cli import changing, completing, formatting, homes, options, output
+from sessionary.cli.changing import print_command
 from sessionary.cli.progress import waiting
-from sessionary.cli.targets import granted
+from sessionary.cli.targets import to_change
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
-from sessionary.layouts.amplifier import Repaired, repair
-from sessionary.layouts.base import Capability
-from sessionary.model import SessionRef, Severity
-from sessionary.sync.conflict_copies import LEFT, bring_in
-from sessionary.workspace import Workspace
+from sessionary.layouts.amplifier import Repaired
+from sessionary.model import Problem
+from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
+from sessionary.workspace import Repair
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
@@ -41,7 +40,7 @@ Examples:
   sessionary undo 3f0c81d2                   as it was before
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home
 @click.option(
     "--orphans",
@@ -89,69 +88,45 @@ def repair_command(
     Undo: `sessionary undo ID`; the command is printed. Merged conflict copies are not undone.
     """
     workspace = homes.workspace(home)
-    other = copies.session_of_another_kind(workspace, session)
-    if other is not None:
-        return _bring_in_only(workspace, other, dry_run=dry_run, json_=json_)
-    target = chosen(workspace, session, "repair")
+    ref, word = to_change(workspace, session)
     with waiting("repairing"):
-        ref = workspace.ref_for_path(Path(target.folder))
-        layout = copies.writable(workspace, ref)
-        brought = bring_in(layout, ref, dry_run=dry_run) if layout is not None else []
-        done = repair(
-            target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
+        found = workspace.repair(
+            ref, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
-    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
+    done = found.done
+    undo = None if done is None or done.kept_in is None else formatting.command(home, "undo", word)
     if json_:
-        document = _object(target, done, full, undo)
-        output.value({**document, "brought_in": [one.as_dict() for one in brought]})
+        output.value(_object(found, full, undo))
     else:
         with output.paged():
-            output.lines(copies.lines(brought, dry_run=dry_run))
-            if done.changed or done.remaining or not brought:
+            output.lines(_copies(found.copies, dry_run=dry_run))
+            if done is None:
+                if not dry_run:
+                    output.lines(_still_wrong(found.remaining))
+            elif done.changed or done.remaining or not found.copies:
                 output.lines(_told(done, full))
         if undo is not None:
             print_command("undo", undo)
         elif dry_run:
             output.aside("Nothing was written.")
-    return DAMAGED if done.remaining and not dry_run else 0
+    return DAMAGED if found.remaining and not dry_run else 0
 
 
-def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json_: bool) -> int:
-    """Merge the conflict copies of a session of another kind; that is the only repair it has here."""
-    layout = copies.writable(workspace, ref)
-    brought = bring_in(layout, ref, dry_run=dry_run) if layout is not None else []
-    if layout is None or not brought:
-        granted(workspace, ref, Capability.CHANGES, "repair")
-        return 0
-    remaining = [problem for problem in layout.check(ref) if problem.severity > Severity.note]
-    if json_:
-        document = {
-            "id": ref.session_id,
-            "path": ref.locator,
-            "changed": any(one.done != LEFT for one in brought),
-            "dry_run": dry_run,
-            "brought_in": [one.as_dict() for one in brought],
-            "remaining": [problem.as_dict() for problem in remaining],
-        }
-        output.value(document)
-    else:
-        output.lines(copies.lines(brought, dry_run=dry_run))
-        if remaining and not dry_run:
-            output.lines(["  still wrong:", *changing.not_read(remaining)])
-        if dry_run:
-            output.aside("Nothing was written.")
-    return DAMAGED if remaining and not dry_run else 0
-
-
-def _object(target: Chosen, done: Repaired, full: bool, undo: str | None) -> dict[str, Any]:
+def _object(found: Repair, full: bool, undo: str | None) -> dict[str, Any]:
     """The result, with the field names of docs/cli-json.md."""
-    return {
-        "id": done.session_id,
-        "path": target.folder,
-        "changed": done.changed,
-        "dry_run": done.dry_run,
+    done = found.done
+    document = {
+        "id": found.ref.session_id,
+        "path": found.ref.locator,
+        "changed": any(one.done != LEFT for one in found.copies) if done is None else done.changed,
+        "dry_run": found.dry_run,
+        "brought_in": [one.as_dict() for one in found.copies],
+        "remaining": [problem.as_dict() for problem in found.remaining],
+    }
+    if done is None:
+        return document
+    return document | {
         "problems": [problem.as_dict() for problem in done.problems],
-        "remaining": [problem.as_dict() for problem in done.remaining],
         "fixes": [fix.as_dict() for fix in done.fixes],
         "mends": [change.as_dict() for change in done.mends],
         "diff": "\n".join(line if full else _short(line, WHOLE) for line in done.diff.split("\n")),
@@ -164,6 +139,32 @@ def _object(target: Chosen, done: Repaired, full: bool, undo: str | None) -> dic
         "kept_in": done.kept_in,
         "undo": undo,
     }
+
+
+def _copies(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
+    """What was done with each copy, and where it is now."""
+    for one in brought:
+        name = os.path.basename(one.path)
+        if one.done == LEFT:
+            yield from changing.done(f"{name}: {_of_copy(one, dry_run)}", "!", "yellow")
+        else:
+            yield from changing.done(f"{name}: {_of_copy(one, dry_run)}")
+        if one.kept != one.path:
+            yield from changing.set_in(f"  kept as {os.path.basename(one.kept)}")
+
+
+def _of_copy(one: BroughtIn, dry_run: bool) -> str:
+    unit = "line" if one.path.endswith(".jsonl") else "field"
+    more = formatting.count(one.more, unit)
+    if one.done == CONTAINED:
+        return f"adds nothing to {one.original}; {'would be' if dry_run else 'was'} set aside"
+    if one.done == LEFT:
+        return f"has {more} missing from {one.original}; compare the two, then delete the copy"
+    if one.done == SESSION:
+        return f"{'would become' if dry_run else 'is now'} a session of its own, {one.session}"
+    if one.done == MERGED:
+        return f"{'would be' if dry_run else 'was'} merged into {one.original} ({more})"
+    return f"{'would replace' if dry_run else 'replaced'} {one.original}, with {more} more"
 
 
 def _told(done: Repaired, full: bool) -> Iterator[str]:
@@ -182,27 +183,22 @@ def _told(done: Repaired, full: bool) -> Iterator[str]:
     outcome = f"{name} {'would be' if done.dry_run else 'is'} repaired"
     yield from changing.done(outcome, *(("!", "yellow") if done.remaining else ()))
     yield f"  {formatting.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
-    yield from _still_wrong(done)
-    yield from _lost(done)
-
-
-def _lost(done: Repaired) -> Iterator[str]:
-    """The last line: what could not be recovered."""
+    yield from _still_wrong(done.remaining)
     yield from changing.lost([(fix.line, fix.lost) for fix in done.fixes if fix.lost])
 
 
 def _unchanged(name: str, done: Repaired) -> Iterator[str]:
     if done.remaining:
         yield from changing.done(f"{name}: cannot be repaired", "✗", "red")
-        yield from _still_wrong(done)
+        yield from _still_wrong(done.remaining)
     else:
         yield from changing.done(f"{name}: nothing to repair")
 
 
-def _still_wrong(done: Repaired) -> Iterator[str]:
-    if done.remaining:
+def _still_wrong(remaining: list[Problem]) -> Iterator[str]:
+    if remaining:
         yield "  still wrong:"
-        yield from changing.not_read(done.remaining)
+        yield from changing.not_read(remaining)
 
 
 def _item(place: str, code: str, words: str) -> Iterator[str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import chosen, print_command
+from sessionary.cli import changing, completing, formatting, homes, options
 from sessionary.cli.progress import waiting
+from sessionary.cli.targets import to_change
 from sessionary.cli.text import one_line
-from sessionary.layouts.amplifier import Restored, restore_backup
+from sessionary.layouts.amplifier import Restored
 
 
 @click.command(
@@ -24,7 +24,7 @@ Examples:
   sessionary undo 3f0c81d2                   as it was before
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home
 @click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
 @options.dry_run
@@ -38,21 +38,18 @@ def restore_backup_command(
 
     Undo: `sessionary undo ID`; the command is printed.
     """
-    target = chosen(homes.workspace(home), session, "restore-backup")
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
     with waiting("restoring"):
-        done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
-    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
-    if json_:
-        fields = asdict(done)
-        named = {"id": fields.pop("session_id"), "path": target.folder}
-        output.value(named | fields | {"undo": undo})
-        return 0
-    output.lines(_told(done))
-    if undo is not None:
-        print_command("undo", undo)
-    elif dry_run:
-        output.aside("Nothing was written.")
-    return 0
+        done = workspace.restore_backup(ref, "metadata" if metadata else "transcript", dry_run=dry_run)
+    fields = asdict(done)
+    return changing.finish(
+        {"id": fields.pop("session_id"), "path": ref.locator} | fields,
+        _told(done),
+        json_=json_,
+        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        dry_run=dry_run,
+    )
 
 
 def _told(done: Restored) -> Iterator[str]:

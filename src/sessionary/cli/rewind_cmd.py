@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.progress import waiting
+from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
-from sessionary.layouts.amplifier import Rewound, rewind
-from sessionary.model import PERSON
+from sessionary.layouts.amplifier import Rewound
+from sessionary.model import PERSON, SessionRef
 from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 
@@ -31,7 +31,7 @@ Examples:
   sessionary undo 3f0c81d2                   bring it back
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @click.argument("turn", type=click.IntRange(0), metavar="TURN")
 @options.home
 @options.dry_run
@@ -46,36 +46,28 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     Undo: `sessionary undo ID`; the command is printed.
     """
     workspace = homes.workspace(home)
-    target = chosen(workspace, session, "rewind")
-    going = list(_going(workspace, target, turn)) if dry_run else []
+    ref, word = to_change(workspace, session)
     with waiting("rewinding"):
-        done = rewind(target.folder, turn, dry_run=dry_run)
-    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
-    if json_:
-        output.value(_object(target, done, going, undo))
-        return 0
-    output.lines(_told(done, going))
-    if undo is not None:
-        print_command("undo", undo)
-    elif dry_run:
-        output.aside("Nothing was written.")
-    return 0
+        done = workspace.rewind(ref, turn, dry_run=dry_run)
+    going = list(_going(workspace, ref, turn)) if dry_run else []
+    fields = asdict(done)
+    return changing.finish(
+        {"id": fields.pop("session_id"), "path": ref.locator}
+        | fields
+        | ({"would_go": going} if dry_run else {}),
+        _told(done, going),
+        json_=json_,
+        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        dry_run=dry_run,
+    )
 
 
-def _going(workspace: Workspace, target: Chosen, turn: int) -> Iterator[dict[str, Any]]:
+def _going(workspace: Workspace, ref: SessionRef, turn: int) -> Iterator[dict[str, Any]]:
     """The turns that would be removed, each by what the user said."""
-    ref = workspace.ref_for_path(Path(target.folder))
-    for one in numbered(workspace.layout_of(ref).read(ref)):
+    for one in numbered(workspace.read(ref)):
         if one.message.origin == PERSON and one.turn > turn:
             text = one_line(one.message.text)[:200]
             yield {"turn": one.turn, "index": one.index, "timestamp": one.message.time, "text": text}
-
-
-def _object(target: Chosen, done: Rewound, going: list[dict[str, Any]], undo: str | None) -> dict[str, Any]:
-    """The result, with the field names of docs/cli-json.md."""
-    fields = asdict(done)
-    named = {"id": fields.pop("session_id"), "path": target.folder}
-    return named | fields | ({"would_go": going} if done.dry_run else {}) | {"undo": undo}
 
 
 def _told(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:

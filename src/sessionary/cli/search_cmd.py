@@ -11,19 +11,18 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
-from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
+from sessionary.cli.choice import project_names, slugs_of, tell_partly
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
+from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
-from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, SearchStats, Span
-from sessionary.search.places import places as places_of
-from sessionary.workspace import Workspace
+from sessionary.search import PARTS, PERSON, Hit, Needle, Query, SearchStats, Span
+from sessionary.workspace import Hits, Workspace, gathered
 
 LIMIT = 50
 NOTHING_FOUND = 1
 """The exit code of a search without a hit, as that of `grep`."""
 _ROLES = (PERSON, "user", "assistant", "tool", "system", "developer", "command", "idea", "party", "panel")
-_OLDEST = float("-inf")
 _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
 
 
@@ -114,25 +113,27 @@ def search_command(
     workspace = homes.workspace(home)
     needles = tuple(Needle(word, case=case) for word in words)
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
-    refs, failure = all_refs(workspace)
-    wanted = [targets.session(workspace, session)] if session else refs
-    with among_found(failure):
-        asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
-    places = places_of(workspace.layout_of, workspace.catalog, asked)
-    search = Search(query)
-    hits = _Hits(search, places, limit)
+    refs, failure = gathered(workspace.refs())
+    asked = [targets.session(workspace, session)] if session else refs
+    if project is not None:
+        slugs = slugs_of(workspace, asked, project, failure)
+        asked = [ref for ref in asked if ref.project in slugs]
+    if top_level:
+        asked = [ref for ref in asked if not workspace.is_nested(ref)]
+    search = workspace.search(query, asked)
+    hits = _Hits(search, limit)
     if jsonl:
         for hit in hits:
             output.values([as_object(hit)])
             output.flush()
     elif json_:
-        output.value(_report(list(hits), hits, search.told))
+        output.value(_report(list(hits), hits, search.stats))
     else:
         with output.paged():
             _print(workspace, refs, hits)
-            _tell(hits, search.told, len(places))
-    _tell_problems(search.told, home)
-    unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
+            _tell(hits, search)
+    _tell_problems(search.stats, home)
+    unread = any(problem.code == "unreadable_file" for problem in search.stats.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
 
 
@@ -165,17 +166,17 @@ class _Hits:
         stopped: whether the limit ended the search.
     """
 
-    def __init__(self, search: Search, places: list[Place], limit: int) -> None:
+    def __init__(self, search: Hits, limit: int) -> None:
         self._search = search
-        self._places = places
         self._limit = limit
         self.count = 0
         self.sessions: set[str] = set()
         self.stopped = False
 
     def __iter__(self) -> Iterator[Hit]:
-        with Progress("searching", sum(place.size for place in self._places)) as progress:
-            for hit in self._search.hits(self._places, passed=progress.advance):
+        with Progress("searching", self._search.size) as progress:
+            self._search.passed = progress.advance
+            for hit in self._search:
                 if self._limit and self.count == self._limit:
                     self.stopped = True
                     return
@@ -196,10 +197,17 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
             if last is not None:
                 output.line()
             project = projects.get(hit.ref.project, "") if hit.ref.project else ""
-            output.lines(_title(title_of(workspace, hit.ref) or hit.ref.session_id, project))
+            output.lines(_title(_name_of(workspace, hit.ref), project))
             last = hit.ref.locator
         output.lines(_told(hit, short.get(hit.ref.locator, hit.ref.session_id), now))
         output.flush()
+
+
+def _name_of(workspace: Workspace, ref: SessionRef) -> str:
+    try:
+        return workspace.summary(ref).title or ref.session_id
+    except SessionaryError:
+        return ref.session_id
 
 
 def _title(title: str, project: str) -> Iterator[str]:
@@ -276,13 +284,14 @@ def _report(found: list[Hit], hits: _Hits, told: SearchStats) -> dict[str, Any]:
     }
 
 
-def _tell(hits: _Hits, told: SearchStats, places: int) -> None:
+def _tell(hits: _Hits, search: Hits) -> None:
     """How much was found in how much."""
+    told = search.stats
     if hits.stopped:
         output.aside(f"Stopped after {formatting.count(hits.count, 'hit')}; --limit 0 shows all.")
         return
     left_out = f", {told.older:,} of them older than --since" if told.older else ""
-    where = f"{formatting.count(places, 'session')} ({formatting.size(told.bytes)} read{left_out})"
+    where = f"{formatting.count(search.sessions, 'session')} ({formatting.size(told.bytes)} read{left_out})"
     if hits.count:
         output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
     else:

@@ -14,13 +14,12 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
-from sessionary.cli.targets import Target, resolve
+from sessionary.cli.targets import resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.layouts.summary import summary_of
 from sessionary.model import Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
-from sessionary.workspace import Workspace
+from sessionary.workspace import Target, Workspace
 
 AROUND = 3
 _TURNS = re.compile(r"(-?\d+)|(-?\d+)?\.\.(-?\d+)?")
@@ -100,8 +99,8 @@ def show_command(
         raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
-    summary = None if isinstance(found, Path) else summary_of(workspace.layout_of(found), found)
-    problems = workspace.check_file(found) if isinstance(found, Path) else summary.problems if summary else []
+    summary = None if isinstance(found, Path) else workspace.summary(found)
+    problems = list(workspace.check(found)) if summary is None else summary.problems
     messages = numbered(_read(workspace, found, problems))
     window = None if index is None else _window(index, AROUND if around is None else around)
     first = 0
@@ -220,7 +219,7 @@ def _read(workspace: Workspace, found: Target, problems: list[Problem]) -> Itera
     """
     empty = True
     try:
-        for one in workspace.read_file(found) if isinstance(found, Path) else workspace.read(found):
+        for one in workspace.read(found):
             empty = empty and isinstance(one, Problem)
             yield one
     except NotFound:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sessionary.catalog import Rows, query
+from sessionary.catalog import Rows
 from sessionary.catalog.store import schema
 from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.choice import all_summaries, tell_partly
@@ -54,7 +54,7 @@ def sql_command(
         output.lines(schema().splitlines())
         return 0
     _, failure = all_summaries(workspace)
-    found = query(workspace.catalog, statement)
+    found = workspace.sql(statement, refresh=False)
     if csv_:
         output.lines(_csv(found))
     elif json_ or jsonl:

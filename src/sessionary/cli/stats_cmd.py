@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec.structs import asdict
+from msgspec import structs
 
 from sessionary import model
 from sessionary.cli import formatting, homes, options, output
-from sessionary.cli.choice import all_summaries, among_found, chosen, names_of, project_names, tell_partly
+from sessionary.cli.choice import all_summaries, names_of, of_project, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
-from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import column, fit, one_line
-from sessionary.codec.times import parse_time
-from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.amplifier.event_reader import RESPONSE, EventReader, Usage
-from sessionary.layouts.amplifier.files import EVENTS
+from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary
-from sessionary.workspace import Workspace
+from sessionary.workspace import Stats, Workspace
+from sessionary.workspace.costs import Costs
+from sessionary.workspace.family import descent
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 NO_PROJECT = "(no project)"
-_FIELDS = ("ts", "parent_session_id", "data.model", "data.usage")
 
 
 @click.command(
@@ -64,18 +59,19 @@ def stats_command(
     """
     workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
-    if project is not None:
-        with among_found(failure):
-            kept = {ref.locator for ref in chosen(workspace, [one.ref for one in summaries], project=project)}
-        summaries = [summary for summary in summaries if summary.ref.locator in kept]
-    known = {summary.ref.session_id for summary in summaries}
-    costs = _costs(summaries, known, since, until) if events else None
+    summaries = of_project(workspace, summaries, project, failure)
+    costs = _costs(workspace, summaries, since, until) if events else None
     summaries = [one for one in summaries if _is_within(one.updated, since, until)]
+    stats, relations = workspace.stats(summaries), _relations(workspace, summaries)
+    by_project: dict[str | None, list[Summary]] = {}
+    for one in summaries:
+        by_project.setdefault(one.ref.project, []).append(one)
+    projects = {name: workspace.stats(some) for name, some in by_project.items()}
     if json_:
-        output.value(_report(workspace, summaries, costs))
+        output.value(_report(stats, relations, projects, costs))
     else:
         with output.paged():
-            output.lines(_told(workspace, summaries))
+            output.lines(_told(stats, relations, projects, names_of(workspace, summaries)))
             if costs is not None:
                 _print_costs(workspace, costs)
     return tell_partly(failure, "counted")
@@ -87,113 +83,45 @@ def _is_within(time: datetime | None, since: datetime | None, until: datetime | 
     return time is not None and (since is None or time >= since) and (until is None or time < until)
 
 
-@dataclass(slots=True)
-class _Costs:
-    """What responses have cost, by what one may ask for.
-
-    Attributes:
-        models, projects, days: the usage by model, folder name of the project, and local day.
-        total: all of it.
-        logs: event logs that were read.
-        copied: responses that a fork has taken over from its parent, which are counted there.
-        problems: damaged places in the logs.
-    """
-
-    models: dict[str, Usage] = field(default_factory=dict)
-    projects: dict[str, Usage] = field(default_factory=dict)
-    days: dict[str, Usage] = field(default_factory=dict)
-    total: Usage = field(default_factory=Usage)
-    logs: int = 0
-    copied: int = 0
-    problems: int = 0
-
-
 def _costs(
-    summaries: list[Summary], known: set[str], since: datetime | None, until: datetime | None
-) -> _Costs:
-    """Read the event logs. One that cannot be read is told, and the others are read all the same."""
-    costs = _Costs()
-    sizes = {one.ref.locator: _size(f"{one.ref.locator}/{EVENTS}") for one in summaries}
-    with Progress("reading events", sum(sizes.values())) as progress:
-        for summary in summaries:
-            reader = EventReader(summary.ref.locator)
-            try:
-                found = reader.fields(_FIELDS, event=RESPONSE, since=since, until=until)
-                _add_log(costs, found, summary, known)
-            except NotFound:
-                continue
-            except StorageFailed as error:
-                output.aside(f"sessionary: {one_line(error.message)}")
-                costs.problems += 1
-            costs.logs += 1
-            costs.problems += len(reader.problems)
-            progress.advance(sizes[summary.ref.locator])
+    workspace: Workspace, summaries: list[Summary], since: datetime | None, until: datetime | None
+) -> Costs:
+    """Read the event logs; print those that cannot be read."""
+    with Progress("reading events", len(summaries)) as progress:
+        refs = [one.ref for one in summaries]
+        costs = workspace.costs(refs, since=since, until=until, passed=progress.advance)
+    for error in costs.failures:
+        output.aside(f"sessionary: {one_line(error.message)}")
     return costs
 
 
-def _add_log(costs: _Costs, responses: Iterable[dict[str, Any]], summary: Summary, known: set[str]) -> None:
-    for found in responses:
-        parent = found.get("parent_session_id")
-        if isinstance(parent, str) and parent in known and parent != summary.ref.session_id:
-            costs.copied += 1
-            continue
-        model, time, usage = found.get("data.model"), parse_time(found.get("ts")), found.get("data.usage")
-        costs.total.add(usage)
-        for table, key in (
-            (costs.models, model if isinstance(model, str) else "(not named)"),
-            (costs.projects, summary.ref.project or NO_PROJECT),
-            (costs.days, f"{time.astimezone():%Y-%m-%d}" if time else "(no time)"),
-        ):
-            table.setdefault(key, Usage()).add(usage)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
-
-
 def _relations(workspace: Workspace, summaries: list[Summary]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    todo = families(summaries, workspace.is_nested)
-    while todo:
-        one = todo.pop()
-        counts[one.relation] += 1
-        todo += one.children
-    return counts
+    return Counter(one.relation for top in workspace.tree(summaries) for one, _ in descent(top))
 
 
-def _by_project(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
-    found: dict[str, list[Summary]] = {}
-    for summary in summaries:
-        found.setdefault(summary.ref.project or NO_PROJECT, []).append(summary)
-    return found
-
-
-def _report(workspace: Workspace, summaries: list[Summary], costs: _Costs | None) -> dict[str, Any]:
+def _report(
+    stats: Stats, relations: Counter[str], projects: dict[str | None, Stats], costs: Costs | None
+) -> dict[str, Any]:
     """The document of docs/cli-json.md."""
-    relations = _relations(workspace, summaries)
-    times = [summary.updated for summary in summaries if summary.updated]
     document: dict[str, Any] = {
-        **_counts(summaries),
+        **_counts(stats),
         "relations": {name: relations[name] for name in ("root", "fork", "sub")},
-        "first": min(times, default=None),
-        "last": max(times, default=None),
-        "health": dict(Counter(summary.health for summary in summaries)),
+        "first": stats.first,
+        "last": stats.last,
+        "health": dict(stats.health),
         "projects": [
-            {"project": name, **_counts(some)} for name, some in sorted(_by_project(summaries).items())
+            {"project": name, **_counts(some)}
+            for name, some in sorted((name or NO_PROJECT, some) for name, some in projects.items())
         ],
+        "usage": [{"model": name, **structs.asdict(used)} for name, used in sorted(stats.usage.items())],
     }
-    document["usage"] = [
-        {"model": name, **asdict(used)} for name, used in sorted(_usage_by_model(summaries).items())
-    ]
     if costs is not None:
         document["costs"] = {
             "total": usage_object(costs.total),
-            "models": _usages(costs.models, "model"),
-            "projects": _usages(costs.projects, "project"),
-            "days": _usages(costs.days, "day"),
+            **{
+                f"{what}s": [{what: name, **usage_object(usage)} for name, usage in sorted(table.items())]
+                for what, table in _tables(costs).items()
+            },
             "logs": costs.logs,
             "copied": costs.copied,
             "problems": costs.problems,
@@ -201,52 +129,50 @@ def _report(workspace: Workspace, summaries: list[Summary], costs: _Costs | None
     return document
 
 
-def _usages(usages: dict[str, Usage], what: str) -> list[dict[str, Any]]:
-    return [{what: name, **usage_object(usage)} for name, usage in sorted(usages.items())]
-
-
-def _counts(summaries: list[Summary]) -> dict[str, int]:
+def _tables(costs: Costs) -> dict[str, dict[str, Usage]]:
+    """The costs by model, project and day, with words for those that have none."""
     return {
-        "sessions": len(summaries),
-        "messages": sum(summary.messages for summary in summaries),
-        "turns": sum(summary.turns for summary in summaries),
-        "size": sum(summary.size for summary in summaries),
+        "model": {name or "(not named)": usage for name, usage in costs.models.items()},
+        "project": {name or NO_PROJECT: usage for name, usage in costs.projects.items()},
+        "day": {name or "(no time)": usage for name, usage in costs.days.items()},
     }
 
 
-def _told(workspace: Workspace, summaries: list[Summary]) -> Iterator[str]:
-    projects = _by_project(summaries)
-    counts, relations = _counts(summaries), _relations(workspace, summaries)
+def _counts(stats: Stats) -> dict[str, int]:
+    return {
+        "sessions": stats.sessions,
+        "messages": stats.messages,
+        "turns": stats.turns,
+        "size": stats.size,
+    }
+
+
+def _told(
+    stats: Stats,
+    relations: Counter[str],
+    projects: dict[str | None, Stats],
+    names: Mapping[str | None, str],
+) -> Iterator[str]:
     kinds = [
         f"{relations[name]:,} {words}"
         for name, words in (("root", "begun by people"), ("fork", "forked"), ("sub", "of sub-agents"))
         if relations[name]
     ]
     where = formatting.count(len(projects), "project")
-    yield output.paint(f"{formatting.count(counts['sessions'], 'session')} in {where}", "bold")
-    if not summaries:
+    yield output.paint(f"{formatting.count(stats.sessions, 'session')} in {where}", "bold")
+    if not stats.sessions:
         return
     yield ", ".join(kinds)
     yield (
-        f"{formatting.count(counts['messages'], 'message')}, {formatting.count(counts['turns'], 'turn')}, "
-        f"{formatting.size(counts['size'])}"
+        f"{formatting.count(stats.messages, 'message')}, {formatting.count(stats.turns, 'turn')}, "
+        f"{formatting.size(stats.size)}"
     )
-    yield _health(summaries)
+    yield _health(stats)
     yield ""
-    yield from _project_table(workspace, projects)
-    used = _usage_by_model(summaries)
-    if used:
+    yield from _project_table(projects, names)
+    if stats.usage:
         yield ""
-        yield from _model_table(used)
-
-
-def _usage_by_model(summaries: Iterable[Summary]) -> dict[str, model.Usage]:
-    """What sessions whose messages state their usage add up to."""
-    total: dict[str, model.Usage] = {}
-    for summary in summaries:
-        for name, used in summary.usage_by_model().items():
-            total[name] = total.get(name, model.Usage()).plus(used)
-    return total
+        yield from _model_table(stats.usage)
 
 
 def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
@@ -262,11 +188,10 @@ def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
         yield output.paint(line, "bold") if not at else line
 
 
-def _health(summaries: list[Summary]) -> str:
+def _health(stats: Stats) -> str:
     """How many sessions are how healthy, the well ones first."""
-    counts = Counter(
-        "ok" if summary.health == Severity.note.name else summary.health for summary in summaries
-    )
+    counts = stats.health.copy()
+    counts["ok"] += counts.pop(Severity.note.name, 0)
     order = ["ok", *(severity.name for severity in Severity)]
     return ", ".join(
         f"{counts[name]:,} {output.paint(formatting.verdict(name), formatting.colour(name))}"
@@ -275,17 +200,17 @@ def _health(summaries: list[Summary]) -> str:
     )
 
 
-def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> Iterator[str]:
+def _project_table(projects: dict[str | None, Stats], names: Mapping[str | None, str]) -> Iterator[str]:
     """Yield the table of projects, the last changed first."""
     now = datetime.now(UTC)
-    names = names_of(workspace, [one for some in projects.values() for one in some])
     table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "WHEN")]
-    rows = [(_last(some), name, some) for name, some in projects.items()]
-    for last, name, some in sorted(rows, key=lambda row: row[:2], reverse=True):
-        counts = _counts(some)
-        numbers = [f"{counts[key]:,}" for key in ("sessions", "messages", "turns")]
-        when = formatting.ago(None if last is _NEVER else last, now)
-        table.append((one_line(names.get(name, name)), *numbers, formatting.size(counts["size"]), when))
+    rows = sorted(
+        projects.items(), key=lambda row: (row[1].last or _NEVER, row[0] or NO_PROJECT), reverse=True
+    )
+    for slug, some in rows:
+        name = NO_PROJECT if slug is None else one_line(names[slug])
+        numbers = [f"{number:,}" for number in (some.sessions, some.messages, some.turns)]
+        table.append((name, *numbers, formatting.size(some.size), formatting.ago(some.last, now)))
     first, *others = zip(*table, strict=True)
     columns = [column(texts, right=True) for texts in others]
     room = output.room()
@@ -298,28 +223,17 @@ def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> 
         yield output.paint(line, "bold") if not at else line
 
 
-def _last(summaries: list[Summary]) -> datetime:
-    """When one of them changed last."""
-    return max((summary.updated for summary in summaries if summary.updated), default=_NEVER)
-
-
-def _names(workspace: Workspace, slugs: Iterable[str]) -> dict[str, str]:
-    """What the projects are called."""
-    names = project_names(workspace, (slug for slug in slugs if slug != NO_PROJECT))
-    return {slug: names.get(slug, slug) for slug in slugs}
-
-
-def _print_costs(workspace: Workspace, costs: _Costs) -> None:
+def _print_costs(workspace: Workspace, costs: Costs) -> None:
     output.line()
     if not costs.total.responses:
         output.aside(f"No model responses in {formatting.count(costs.logs, 'event log')}")
         return
-    output.lines(usage_table(costs.models, "MODEL"))
-    names = _names(workspace, costs.projects)
-    projects = {names[slug]: usage for slug, usage in costs.projects.items()}
-    for usages, what in ((projects, "PROJECT"), (costs.days, "DAY")):
-        output.line()
-        output.lines(usage_table(usages, what, by_name=what == "DAY"))
+    names = {NO_PROJECT: NO_PROJECT, **project_names(workspace, costs.projects)}
+    for what, table in _tables(costs).items():
+        if what != "model":
+            output.line()
+        shown = {names[name]: one for name, one in table.items()} if what == "project" else table
+        output.lines(usage_table(shown, what.upper(), by_name=what == "day"))
     tell_silent(costs.total)
     if costs.copied:
         output.aside(

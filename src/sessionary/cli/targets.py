@@ -1,29 +1,24 @@
-"""Resolve an argument: a session by its id, a session's folder, a file, or a whole home."""
+"""Resolve an argument: a session by its id, a session's folder, or a file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from sessionary.errors import Invalid, NotFound, Unsupported
-from sessionary.layouts.amplifier.ids import PROJECTS
-from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
-from sessionary.workspace import Workspace
-
-Target = SessionRef | Path
-AGENTS = AmplifierLayout.name
-"""The kind of the sessions of agents."""
+from sessionary.workspace import Target, Workspace
 
 
-def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Target:
+def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) -> Target:
     """Return the session, or the path of the file, that a word names. An existing file or folder wins over an id.
 
     Args:
         workspace: where to look.
         word: the argument.
-        kind: for `latest`, the kind of session; None for any.
+        able: for `latest`, what the layout of the session must grant.
 
     Raises:
         NotFound: no session and no file matches.
@@ -36,7 +31,7 @@ def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Targ
         return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"no file or folder {word}", path=word)
-    return workspace.find(word, kind=kind)
+    return workspace.find(word, able=able)
 
 
 def session(workspace: Workspace, word: str) -> SessionRef:
@@ -50,6 +45,39 @@ def session(workspace: Workspace, word: str) -> SessionRef:
     if isinstance(found, Path):
         raise Invalid(f"{word} is a file", path=found, hint="name a session, or the folder of one")
     return found
+
+
+class Named(NamedTuple):
+    """A session to change, and the word that names it on a command line: its id, or its path if that was given."""
+
+    ref: SessionRef
+    word: str
+
+
+def to_change(workspace: Workspace, word: str) -> Named:
+    """Return the session to change that a word names: its id, the beginning of that, its name, or its folder.
+
+    Unlike for reading, a file or folder of that name in the current folder does not win over an id.
+
+    Raises:
+        NotFound: no session matches.
+        AmbiguousId: several sessions match.
+        Invalid: the word names a file, or is empty.
+    """
+    if not is_path(word):
+        ref = workspace.find(word, able=Capability.CHANGES)
+        return Named(ref, ref.session_id)
+    path = os.path.abspath(os.path.expanduser(word))
+    if os.path.isfile(path):
+        raise Invalid(f"{word} is a file", path=path, hint="name a session, or the folder of one")
+    if not os.path.isdir(path):
+        raise NotFound(f"no session in {word}", path=path)
+    return Named(workspace.ref_for_path(Path(path)), path)
+
+
+def is_path(word: str) -> bool:
+    """True if a word can only be a path."""
+    return word in (".", "..", "~") or os.sep in word or bool(os.altsep and os.altsep in word)
 
 
 def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
@@ -68,46 +96,3 @@ def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
         path=file,
         hint="name a session or a file of JSON Lines; `brainstorm list` and `feature list` list those in YAML",
     )
-
-
-_OWN_COMMANDS = {
-    "work": "sessionary work",
-    "brainstorm": "sessionary brainstorm",
-    "feature": "sessionary feature",
-}
-
-
-def granted(workspace: Workspace, ref: SessionRef, capability: Capability, doing: str) -> SessionRef:
-    """Return the session itself, if its layout grants what a command needs.
-
-    Raises:
-        Unsupported: it does not, or has a command of its own for it.
-    """
-    if capability in workspace.layout_of(ref).capabilities:
-        return ref
-    own = _OWN_COMMANDS.get(ref.kind)
-    hint = f"`{own} -h` lists its commands" if own else "sessions of this kind can only be read"
-    raise Unsupported(
-        f"`sessionary {doing}` does not support sessions of kind {ref.kind}: {ref.session_id}",
-        session=ref.session_id,
-        path=ref.locator,
-        hint=hint,
-    )
-
-
-def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
-    """Return the session of another kind whose history a file is; else None."""
-    from sessionary.layouts.orchestrator.names import HISTORY  # imported here: a list does not need it
-
-    if file.name != HISTORY:
-        return None
-    try:
-        found = workspace.ref_for_path(file.absolute().parent)
-    except NotFound:
-        return None
-    return found if found.kind in _OWN_COMMANDS else None
-
-
-def is_home(word: str) -> bool:
-    """True if the word names a folder that holds projects."""
-    return os.path.isdir(os.path.join(os.path.expanduser(word), PROJECTS))

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, print_command
-from sessionary.cli.choice import joined, stores, tell_partly
-from sessionary.cli.text import column, fit, harmless, one_line
+from sessionary.cli.changing import print_command
+from sessionary.cli.choice import tell_partly
+from sessionary.cli.targets import to_change
+from sessionary.cli.text import column, harmless, one_line
 from sessionary.cli.when import When
-from sessionary.disk.fs import OS_FS
-from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.amplifier import SessionStore, trash
-from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.amplifier.trash import Trashed
-from sessionary.layouts.amplifier.undo_index import size_of
-from sessionary.layouts.summary import summary_of
-from sessionary.workspace import Workspace
-
-
-class _Row(NamedTuple):
-    """A session in the trash, and its project."""
-
-    project: str
-    root: str
-    one: Trashed
+from sessionary.errors import SessionaryError
+from sessionary.model import SessionRef
+from sessionary.workspace import Trashed, Workspace, gathered
 
 
 @click.command(
@@ -44,7 +31,7 @@ Examples:
   sessionary trash --empty --older-than 30d  delete permanently
 """,
 )
-@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.of_agents())
+@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.changeable())
 @options.home
 @click.option("--list", "list_", is_flag=True, help="List the trash of all projects.")
 @click.option("--empty", is_flag=True, help="Delete the trash permanently.")
@@ -80,18 +67,20 @@ def trash_command(
     workspace = homes.workspace(home)
     if sessions:
         return _trash(workspace, sessions, home, json_)
-    closed: list[StorageFailed] = []
-    rows = [row for row in _rows(workspace, closed) if _is_older(row.one, older_than)]
+    rows, failure = gathered(workspace.trashed())
+    if older_than is not None:
+        rows = [row for row in rows if row.when is not None and row.when < older_than]
     if empty:
-        return _empty(rows, yes, json_) or tell_partly(joined(closed), "destroyed")
+        return _empty(workspace, rows, yes, json_) or tell_partly(failure, "destroyed")
+    titles = [_title(workspace, row) for row in rows]
     if json_ or jsonl:
-        output.items(map(_object, rows), jsonl=jsonl)
+        output.items(map(_object, rows, titles), jsonl=jsonl)
     else:
         with output.paged():
-            output.lines(_listed(rows))
+            output.lines(_listed(rows, titles))
         if not rows:
             output.aside("The trash is empty" + (" of sessions that old." if older_than else "."))
-    return tell_partly(joined(closed), "shown")
+    return tell_partly(failure, "shown")
 
 
 def _one_job(
@@ -110,113 +99,83 @@ def _one_job(
 
 def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_: bool) -> int:
     """All words are resolved before anything moves: a mistyped one moves nothing."""
-    found = {target.folder: target for target in (chosen(workspace, word, "trash") for word in words)}
-    moved: list[tuple[Chosen, str]] = []
-    failed: SessionaryError | None = None
-    for target in found.values():
+    found = {one.ref.locator: one for one in (to_change(workspace, word) for word in words)}
+    moved: list[tuple[SessionRef, str, str]] = []
+    failed = False
+    for ref, word in found.values():
         try:
-            moved.append((target, _move(target)))
+            moved.append((ref, workspace.trash(ref), formatting.command(home, "undo", word)))
         except SessionaryError as error:
             if len(found) == 1:
                 raise
-            failed = error
+            failed = True
             if json_:
                 output.problem(error.as_dict() | {"exit_code": error.exit_code})
             else:
                 output.aside(harmless(f"sessionary: {error.message}"))
     if json_:
-        output.value([
-            {
-                "id": target.session_id,
-                "project": target.project,
-                "path": path,
-                "undo": formatting.command(home, "undo", target.word),
-            }
-            for target, path in moved
-        ])  # fmt: skip
+        output.value(
+            [
+                {"id": ref.session_id, "project": ref.project, "path": path, "undo": undo}
+                for ref, path, undo in moved
+            ]
+        )
     else:
-        for target, _ in moved:
-            output.lines(changing.done(f"{one_line(target.session_id)} moved to the trash"))
-            print_command("undo", formatting.command(home, "undo", target.word))
-    return options.PARTLY if failed is not None else 0
-
-
-def _move(target: Chosen) -> str:
-    SessionStore(target.root).delete(os.path.basename(target.folder))
-    there = trash.newest(OS_FS, os.path.realpath(target.root), os.path.basename(target.folder))
-    return os.path.join(os.path.realpath(target.root), trash.TRASH, *there) if there else ""
+        for ref, _, undo in moved:
+            output.lines(changing.done(f"{one_line(ref.session_id)} moved to the trash"))
+            print_command("undo", undo)
+    return options.PARTLY if failed else 0
 
 
 # -- list the trash
 
 
-def _rows(workspace: Workspace, closed: list[StorageFailed]) -> list[_Row]:
-    rows = [
-        _Row(project, root, one)
-        for project, root in stores(workspace, closed)
-        for one in trash.trashed(OS_FS, root, closed)
-    ]
-    return sorted(rows, key=lambda row: row.one.at, reverse=True)
-
-
-def _is_older(one: Trashed, limit: datetime | None) -> bool:
-    return limit is None or (one.when is not None and one.when < limit)
-
-
-def _object(row: _Row) -> dict[str, Any]:
+def _object(row: Trashed, title: str | None) -> dict[str, Any]:
     """A session in the trash, with the field names of docs/cli-json.md."""
     return {
-        "id": row.one.session_id,
-        "project": row.project,
-        "title": _title(row.one),
-        "trashed": row.one.when,
-        "size": size_of(OS_FS, row.one.path),
-        "path": row.one.path,
+        "id": row.ref.session_id,
+        "project": row.ref.project,
+        "title": title,
+        "trashed": row.when,
+        "size": row.size,
+        "path": row.stored.locator,
     }
 
 
-def _title(one: Trashed) -> str | None:
-    layout = AmplifierLayout(Path(one.path))
-    ref = layout.ref_for_path(Path(one.path))
+def _title(workspace: Workspace, row: Trashed) -> str | None:
     try:
-        return None if ref is None else summary_of(layout, ref).title
+        return workspace.summary(row.stored).title
     except SessionaryError:
         return None
 
 
-def _listed(rows: list[_Row]) -> Iterator[str]:
+def _listed(rows: list[Trashed], titles: list[str | None]) -> Iterator[str]:
     if not rows:
         return
     now = datetime.now(UTC)
     columns = [
-        column(["ID", *[one_line(row.one.session_id) for row in rows]]),
-        column(["WHEN", *[formatting.ago(row.one.when, now) for row in rows]]),
-        column(["SIZE", *[formatting.size(size_of(OS_FS, row.one.path)) for row in rows]], right=True),
-        ["TITLE", *[one_line(_title(row.one) or "-") for row in rows]],
+        column(["ID", *[one_line(row.ref.session_id) for row in rows]]),
+        column(["WHEN", *[formatting.ago(row.when, now) for row in rows]]),
+        column(["SIZE", *[formatting.size(row.size) for row in rows]], right=True),
+        ["TITLE", *[one_line(title or "-") for title in titles]],
     ]
-    room = output.room()
-    for number, cells in enumerate(zip(*columns, strict=True)):
-        line = "  ".join(cells)
-        line = line if room is None else fit(line, room)
-        yield output.paint(line, "bold") if not number else line
+    yield from output.table("  ".join(cells) for cells in zip(*columns, strict=True))
 
 
 # -- empty the trash
 
 
-def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
-    size = sum(size_of(OS_FS, row.one.path) for row in rows)
+def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) -> int:
+    size = sum(row.size for row in rows)
     what = f"{formatting.count(len(rows), 'session')}, {formatting.size(size)}"
     if rows and not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("--empty deletes sessions permanently; without a terminal, add --yes")
         if not changing.confirmed(f"Permanently delete {what}?"):
             return changing.DECLINED
-    gone = []
-    for root in {row.root: None for row in rows}:
-        gone += trash.empty(OS_FS, root, [row.one for row in rows if row.root == root])
+    gone = workspace.empty_trash(rows)
     if json_:
-        output.value({"destroyed": [one.session_id for one in gone], "size": size})
+        output.value({"destroyed": [one.ref.session_id for one in gone], "size": size})
     elif gone:
         output.lines(changing.done(f"permanently deleted: {what}"))
     else:

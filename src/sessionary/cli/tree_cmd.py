@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
-from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_none, tell_partly
-from sessionary.cli.family import Kin, descent, families
+from sessionary.cli.choice import all_summaries, of_project, project_names, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.workspace.family import Kin, descent
 
 _ROOMY = 60
 """Minimum width, in cells, at which messages are counted."""
@@ -44,11 +44,7 @@ def tree_command(
     summaries, failure = all_summaries(workspace)
     refs = [summary.ref for summary in summaries]
     wanted = None if session is None else targets.session(workspace, session)
-    if project is not None:
-        with among_found(failure):
-            kept = {ref.locator for ref in chosen(workspace, refs, project=project)}
-        summaries = [summary for summary in summaries if summary.ref.locator in kept]
-    tops = families(summaries, workspace.is_nested)
+    tops = workspace.tree(of_project(workspace, summaries, project, failure))
     if wanted is not None:
         tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
     if jsonl:

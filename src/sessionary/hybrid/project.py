@@ -118,5 +118,5 @@ class OneProject:
 
         if self._place.home is None or named.folder is None:
             return set()
-        home = Workspace(Path(self._place.home), self._fs, root=Path(named.folder))
+        home = Workspace(Path(self._place.home), Path(named.folder), fs=self._fs)
         return home.repositories().alike(named.base)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sessionary.disk.fs import OS_FS, Fs, is_file
+from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder
 from sessionary.errors import NotFound
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
@@ -98,6 +98,11 @@ KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *IN_PROJE
 def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
     """The layout of one kind of session over the project in a folder, whether it has such sessions or not."""
     return IN_PROJECTS[kind].made(root, fs)
+
+
+def is_home(folder: str) -> bool:
+    """True for a folder that holds the projects of an agent."""
+    return is_folder(OS_FS, f"{folder}/{PROJECTS}")
 
 
 def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:

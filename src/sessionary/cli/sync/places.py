@@ -237,7 +237,7 @@ class Here:
     @property
     def workspace(self) -> Workspace:
         """The sessions of the agent, and those in the project folder."""
-        return Workspace(self.home, root=self.root)
+        return Workspace(self.home, self.root)
 
     def layouts(self) -> list[SyncLayout]:
         """One for each kind of session."""

@@ -60,7 +60,7 @@ class Undone:
         events_since: the same for events.
         metadata_since: metadata.json was changed after it; that version is in `kept_in`.
         events_left: the event log was replaced since, and is unchanged.
-        kept_in: the folder with the bytes that the undo replaced.
+        kept_in: the folder or file with the bytes that the undo replaced; None if it replaced none.
     """
 
     session_id: str
@@ -70,7 +70,7 @@ class Undone:
     events_since: int
     metadata_since: bool
     events_left: bool
-    kept_in: str
+    kept_in: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -482,7 +482,7 @@ def test_a_changed_session_alone_is_read_again(home: Path, tmp_path: Path) -> No
             opened.append(path)
             return super().open(path, flags, mode)
 
-    later = Workspace(home, Watched(), cache=cache)
+    later = Workspace(home, fs=Watched(), cache=cache)
     for layout in later.layouts:
         if isinstance(layout, ClaudeCodeLayout):
             layout._now = lambda: 4e9

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sessionary.layouts.maestro.layout import KIND
 from sessionary.model import SessionRef, Summary
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -38,7 +37,7 @@ class Kin:
 
     @property
     def ref(self) -> SessionRef:
-        """The path of its folder."""
+        """The session."""
         return self.summary.ref
 
 
@@ -78,7 +77,7 @@ def _relation(summary: Summary, is_nested: Callable[[SessionRef], bool]) -> str:
         return "sub"
     if summary.parent is None:
         return "root"
-    return "child" if summary.ref.kind == KIND else "fork"
+    return "child" if summary.ref.kind == "work" else "fork"
 
 
 def _joins_parent(one: Kin, by_id: dict[str, list[Kin]]) -> bool:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.family import Kin, descent, families
 from sessionary.model import SessionRef, Summary
+from sessionary.workspace.family import Kin, descent, families
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

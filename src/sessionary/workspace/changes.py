@@ -1,0 +1,416 @@
+"""Operations that change sessions: which sessions they may touch, the trash, and what can be undone.
+
+Only sessions of a layout that grants `Capability.CHANGES` get here. Their store does the work; this module finds it,
+and finds sessions that lie in the trash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sessionary.disk.fs import Fs, is_folder, is_there
+from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, StorageFailed
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import Capability
+from sessionary.layouts.session_ids import LATEST, ids_named
+from sessionary.model import Problem, SessionRef, Severity
+from sessionary.workspace.failures import gathered, raise_joined
+from sessionary.workspace.sessions import Sessions
+
+if TYPE_CHECKING:
+    from sessionary.layouts.amplifier import ForkResult, Repaired, SessionStore, Undone
+    from sessionary.sync.conflict_copies import BroughtIn
+
+_MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
+_IN_PLACE = {METADATA, METADATA + BACKUP}
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The result of a repair, or with `dry_run` of a simulated one.
+
+    Attributes:
+        ref: the session.
+        dry_run: nothing was written.
+        copies: the conflict copies of a file synchroniser, and what was done with each.
+        remaining: the problems after it, without notes.
+        done: the repair of the session itself; None for a kind whose sessions only have conflict copies merged.
+    """
+
+    ref: SessionRef
+    dry_run: bool
+    copies: list[BroughtIn] = field(default_factory=list)
+    remaining: list[Problem] = field(default_factory=list)
+    done: Repaired | None = None
+
+
+class ForkPreview(NamedTuple):
+    """What a fork would contain.
+
+    Attributes:
+        turn: the last turn that would be copied.
+        turns: the turns of the session.
+        messages: the messages that would be copied.
+        unanswered: the tool calls without a result among them.
+        last_user_message, last_assistant_message: the ends of the conversation, shortened; "" if there are none.
+    """
+
+    turn: int
+    turns: int
+    messages: int
+    unanswered: int
+    last_user_message: str
+    last_assistant_message: str
+
+
+class Trashed(NamedTuple):
+    """A session in the trash.
+
+    Attributes:
+        ref: the session in the place that it was moved from.
+        stored: the session in the trash; it can be read there.
+        when: the time of the move; None if unknown.
+        size: its bytes.
+    """
+
+    ref: SessionRef
+    stored: SessionRef
+    when: datetime | None
+    size: int
+
+
+class Change(NamedTuple):
+    """A change of a session that can be undone.
+
+    Attributes:
+        ref: the session, in its place although it may lie in the trash.
+        operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
+            ``conflict``: a save replaced what another program had stored.
+        at: the time as text that sorts.
+        when: the time; None if unknown.
+        size: the bytes that are kept.
+        kept_in: the folder or file with the replaced data.
+        facts: details of the operation.
+        next: True if undoing this session undoes this change first.
+    """
+
+    ref: SessionRef
+    operation: str
+    at: str
+    when: datetime | None
+    size: int
+    kept_in: str
+    facts: dict[str, Any]
+    next: bool
+
+
+def store_of(ref: SessionRef, fs: Fs) -> SessionStore:
+    """The store of a session.
+
+    Reading the wrong folder returns nonsense; changing it does harm. So a folder outside of the folders of sessions
+    counts only if it has more than a metadata.json.
+
+    Raises:
+        NotFound: there is no session.
+    """
+    try:
+        names = set(fs.listdir(ref.locator))
+    except OSError:
+        names = set()
+    marks = _MARKS | _IN_PLACE if os.path.basename(os.path.dirname(ref.locator)) == SESSIONS else _MARKS
+    if not names & marks:
+        raise NotFound(f"no session in {ref.locator}", path=ref.locator, session=ref.session_id)
+    return store_at(os.path.dirname(ref.locator), fs)
+
+
+def store_at(root: str, fs: Fs) -> SessionStore:
+    """The store of a folder of sessions."""
+    from sessionary.layouts.amplifier.store import SessionStore  # here and below: reading needs none of it
+
+    return SessionStore.with_fs(fs, root)
+
+
+def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how: Any) -> Repair:
+    """Merge the conflict copies of a session, then repair it; see `Workspace.repair`."""
+    from sessionary.sync.conflict_copies import bring_in
+
+    store = store_of(ref, fs) if sessions.grants(ref, Capability.CHANGES) else None
+    layout = next((one for one in sessions.sync_layouts() if one.name == ref.kind), None)
+    copies = bring_in(layout, ref, dry_run=dry_run, fs=fs) if layout is not None else []
+    if store is not None:
+        done = store.repair(ref.session_id, dry_run=dry_run, **how)
+        return Repair(ref, dry_run, copies, done.remaining, done)
+    if not copies:
+        sessions.require(ref, Capability.CHANGES, "repair")
+    remaining = [
+        problem for problem in sessions.layout_of(ref).check(ref) if problem.severity > Severity.note
+    ]
+    return Repair(ref, dry_run, copies, remaining)
+
+
+def fork(
+    sessions: Sessions,
+    ref: SessionRef,
+    fs: Fs,
+    turn: int | None,
+    session_id: str | None,
+    *,
+    unique: bool,
+    **how: Any,
+) -> ForkResult:
+    """Create a fork; see `Workspace.fork`."""
+    store = store_of(ref, fs)
+    if session_id is not None:
+        _refuse_known(sessions, ref, session_id, fs, unique)
+    return store.fork(ref.session_id, turn, session_id, **how)
+
+
+def preview_fork(
+    sessions: Sessions,
+    ref: SessionRef,
+    fs: Fs,
+    turn: int | None,
+    session_id: str | None,
+    *,
+    unique: bool,
+    on_incomplete: str,
+) -> ForkPreview:
+    """What a fork would contain; see `Workspace.preview_fork`."""
+    from sessionary.layouts.amplifier.forks import get_fork_preview
+
+    store_of(ref, fs)
+    if session_id is not None:
+        _refuse_known(sessions, ref, session_id, fs, unique)
+    seen = get_fork_preview(ref.locator, turn)
+    if on_incomplete == "error" and seen["has_orphaned_tools"]:
+        raise Invalid(
+            f"{seen['orphaned_tool_count']} tool calls without a result at the end of turn {seen['turn']}",
+            operation="fork",
+            hint="choose another turn, or use --on-incomplete complete",
+        )
+    return ForkPreview(
+        seen["turn"],
+        seen["max_turns"],
+        seen["message_count"],
+        seen["orphaned_tool_count"],
+        seen["last_user_message"],
+        seen["last_assistant_message"],
+    )
+
+
+def _refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, unique: bool) -> None:
+    """Refuse an id that exists in the same folder, or with `unique` in any project.
+
+    Raises:
+        AlreadyExists: a session has this id.
+    """
+    place = os.path.join(os.path.dirname(parent.locator), check_new_id(new_id))
+    taken = [place] if is_there(fs, place) else []
+    if unique:
+        taken += [ref.locator for ref in sessions.known_refs() if ref.session_id == new_id]
+    if taken:
+        message = f"Session '{new_id}' exists already"
+        raise AlreadyExists(message, operation="fork", session=new_id, path=taken[0])
+
+
+# -- trash and undo
+
+
+def trashed(layout: AmplifierLayout, fs: Fs) -> Iterator[Trashed]:
+    """The sessions in the trash of all projects, the last one first; see `Workspace.trashed`."""
+    from sessionary.layouts.amplifier import trash
+    from sessionary.layouts.amplifier.undo_index import size_of
+
+    closed: list[StorageFailed] = []
+    found = [
+        (project, root, one)
+        for project, root in _roots(layout, closed)
+        for one in trash.trashed(fs, root, closed)
+    ]
+    for project, root, one in sorted(found, key=lambda row: row[2].at, reverse=True):
+        ref = SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project)
+        stored = SessionRef(layout.name, one.session_id, one.path, project)
+        yield Trashed(ref, stored, one.when, size_of(fs, one.path))
+    raise_joined(closed)
+
+
+def move_to_trash(ref: SessionRef, fs: Fs) -> str:
+    """Move a session to the trash; return its folder there."""
+    from sessionary.layouts.amplifier import trash
+
+    store = store_of(ref, fs)
+    name, root = os.path.basename(ref.locator), os.path.realpath(store.base_dir)
+    store.delete(name)
+    there = trash.newest(fs, root, name)
+    return os.path.join(root, trash.TRASH, *there) if there else ""
+
+
+def empty_trash(sessions: Iterable[Trashed], fs: Fs) -> list[Trashed]:
+    """Delete these sessions of the trash; see `Workspace.empty_trash`."""
+    from sessionary.layouts.amplifier import trash
+
+    gone: list[Trashed] = []
+    by_root: dict[str, dict[trash.Trashed, Trashed]] = {}
+    for one in sessions:
+        path = one.stored.locator
+        row = trash.Trashed(one.ref.session_id, os.path.basename(os.path.dirname(path)), path)
+        by_root.setdefault(os.path.dirname(one.ref.locator), {})[row] = one
+    for root, rows in by_root.items():
+        gone += [rows[row] for row in trash.empty(fs, root, rows)]
+    return gone
+
+
+def undoable(layout: AmplifierLayout, ref: SessionRef | None, fs: Fs) -> Iterator[Change]:
+    """The changes that can be undone, the last one first; see `Workspace.undoable`."""
+    from sessionary.layouts.amplifier import undo_index
+
+    closed: list[StorageFailed] = []
+    if ref is not None:
+        root = os.path.dirname(ref.locator)
+        found = [(ref.project, root, one) for one in undo_index.undoable(root, ref.session_id, fs=fs)]
+    else:
+        found = [
+            (project, root, one)
+            for project, root in _roots(layout, closed)
+            for one in undo_index.undoable(root, fs=fs, closed=closed)
+        ]
+        found.sort(key=lambda row: (row[2].at, row[2].next), reverse=True)
+    for project, root, one in found:
+        session = SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project)
+        yield Change(session, one.operation, one.at, one.when, one.size, one.kept_in, one.facts, one.next)
+    raise_joined(closed)
+
+
+def undo(change: Change, fs: Fs) -> Undone:
+    """Undo a change; see `Workspace.undo`."""
+    from sessionary.layouts.amplifier import undo_index
+    from sessionary.layouts.amplifier.transactions import Undone
+
+    store, session_id = store_at(os.path.dirname(change.ref.locator), fs), change.ref.session_id
+    kept_in = None
+    if change.operation == undo_index.CONFLICT:
+        store.restore_conflict(session_id)
+        kept_in = next(iter(store.last_report.conflicts), None)
+    else:
+        store.undo(session_id)
+        if store.last_report.undone is not None:
+            return store.last_report.undone
+    return Undone(session_id, change.operation, change.at, 0, 0, False, False, kept_in)
+
+
+def find_changed(sessions: Sessions, layout: AmplifierLayout, name: str, fs: Fs) -> SessionRef:
+    """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
+    if os.path.isabs(name):
+        return _at_path(layout, name, fs)
+    gone: list[SessionRef] = []
+    failure: StorageFailed | None = None
+    changes: list[Change] = []
+    try:
+        changes.extend(undoable(layout, None, fs)) if name == LATEST else None
+        gone.extend(one.ref for one in trashed(layout, fs))
+    except StorageFailed as error:
+        failure = error
+    if name == LATEST and (last := _trashed_last(sessions, changes)) is not None:
+        return last
+    named = set(ids_named(name, {one.session_id for one in gone}))
+    gone = list(dict.fromkeys(one for one in gone if one.session_id in named))
+    found = _in_place_or_gone(sessions, name, gone, failure)
+    if len(found) == 1:
+        return found[0]
+    paths = sessions.project_paths({one.project for one in found if one.project is not None})
+    matches = sorted(
+        f"{one.session_id}  {paths.get(one.project or '', one.project or '')}".rstrip() for one in found
+    )
+    raise AmbiguousId(
+        f"{len(found)} sessions, in place or in the trash, match {name}",
+        session=name,
+        details={"matches": matches, "count": len(matches)},
+        hint="give more of the id",
+    )
+
+
+def _at_path(layout: AmplifierLayout, path: str, fs: Fs) -> SessionRef:
+    from sessionary.layouts.amplifier import trash
+
+    root, session_id = os.path.split(path)
+    if is_folder(fs, path) or trash.newest(fs, root, session_id) is not None:
+        return SessionRef(layout.name, session_id, path)
+    raise NotFound(f"no session in {path}, nor in the trash beside it", path=path)
+
+
+def _trashed_last(sessions: Sessions, changes: list[Change]) -> SessionRef | None:
+    """The session that was trashed last, if no session in place has changed since: `latest` means that one."""
+    rows = [one for one in changes if one.operation == "trash" and one.when]
+    if not rows or rows[0].when is None:
+        return None
+    changed = (
+        one.updated
+        for one in sessions.summaries()
+        if one.updated and sessions.grants(one.ref, Capability.CHANGES)
+    )
+    return rows[0].ref if all(time < rows[0].when for time in changed) else None
+
+
+def _in_place_or_gone(
+    sessions: Sessions, name: str, gone: list[SessionRef], failure: StorageFailed | None
+) -> list[SessionRef]:
+    """The sessions in place and in the trash that match a name."""
+    begun = [one for one in gone if not sessions.is_nested(one)]
+    if begun and not _is_begun(sessions, name):
+        return begun
+    try:
+        here = sessions.find(name, able=Capability.CHANGES)
+        sessions.require(here, Capability.CHANGES, "undo")
+    except (NotFound, StorageFailed) as error:
+        if not gone:
+            raise failure or error from None
+        return gone
+    if here.session_id.casefold() == name.casefold():
+        return [here]
+    return [here, *(one for one in gone if one != here)]
+
+
+def _is_begun(sessions: Sessions, name: str) -> bool:
+    """True if a session in place wins over those of sub-agents, whose ids may begin with its own."""
+    return any(
+        ref.session_id.casefold().startswith(name.casefold())
+        and (len(ref.session_id) == len(name) or not sessions.is_nested(ref))
+        for ref in sessions.known_refs()
+    )
+
+
+def _roots(layout: AmplifierLayout, closed: list[StorageFailed]) -> Iterator[tuple[str, str]]:
+    """Every project of the home and its folder of sessions; errors of unreadable folders are added to `closed`."""
+    try:
+        yield from layout.stores()
+    except StorageFailed as error:
+        closed.append(error)
+
+
+def project_to_move(sessions: Sessions, word: str, fs: Fs) -> tuple[str, str | None]:
+    """The project that a word names, and its path, if the word is a path; see `Workspace.plan_move`."""
+    path = os.path.abspath(os.path.expanduser(word))
+    if os.sep in word or word.startswith((".", "~")):
+        for old in dict.fromkeys((path, os.path.realpath(path))):
+            if is_folder(fs, f"{sessions.home}/{PROJECTS}/{path_slug(old)}"):
+                return path_slug(old), old
+    if os.sep not in word and is_folder(fs, f"{sessions.home}/{PROJECTS}/{word}"):
+        return word, None
+    refs, failure = gathered(sessions.refs())
+    try:
+        found = sorted(sessions.projects(word, refs))
+    except NotFound as error:
+        raise failure or error from None
+    if len(found) > 1:
+        raise AmbiguousId(
+            f"{len(found)} projects are named {word}",
+            details={"matches": found, "count": len(found)},
+            hint="give the old path",
+        )
+    return found[0], None

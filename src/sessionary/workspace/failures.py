@@ -1,0 +1,44 @@
+"""Folders that cannot be read: they hide no other session, and are reported at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from sessionary.errors import StorageFailed
+
+Found = TypeVar("Found")
+
+
+def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:
+    """The items of all iterators, one iterator after the other.
+
+    Raises:
+        StorageFailed: an iterator raised it; after all others, with all folders in `details["folders"]`.
+    """
+    failures: list[StorageFailed] = []
+    for found in finders:
+        try:
+            yield from found
+        except StorageFailed as error:
+            failures.append(error)
+    raise_joined(failures)
+
+
+def gathered(found: Iterable[Found]) -> tuple[list[Found], StorageFailed | None]:
+    """All items of an iterator, and the StorageFailed that ended it."""
+    items: list[Found] = []
+    try:
+        items.extend(found)
+    except StorageFailed as error:
+        return items, error
+    return items, None
+
+
+def raise_joined(failures: list[StorageFailed]) -> None:
+    """Raise the first error, if there is one, with the folders of all of them."""
+    if failures:
+        failures[0].details["folders"] = [
+            folder for error in failures for folder in error.details.get("folders", [error.path])
+        ]
+        raise failures[0]

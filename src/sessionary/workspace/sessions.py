@@ -1,0 +1,331 @@
+"""Which sessions there are, and which of them a name means.
+
+A home may be that of an agent, a project with `docs/sessions` in it, or such a folder itself: each layout looks for its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessionary.catalog import Catalog
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.errors import AmbiguousId, Invalid, NotFound, Unsupported
+from sessionary.layouts import registry
+from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.session_ids import LATEST
+from sessionary.layouts.sync import SyncLayout
+from sessionary.model import SessionRef, Summary
+from sessionary.workspace import naming
+from sessionary.workspace.failures import gathered, in_turn
+from sessionary.workspace.stores import IN_PROJECTS, SYNC_LAYOUTS
+from sessionary.xdg import cache_folder
+
+if TYPE_CHECKING:
+    from sessionary.sync.bindings import Bindings
+    from sessionary.sync.identity import Repositories
+
+_SHOWN = 20
+
+
+class Sessions:
+    """The sessions of the homes, without the operations on them; the arguments are described at `Workspace`."""
+
+    def __init__(
+        self,
+        homes: Path | Mapping[str, Path] | None = None,
+        root: Path | None = None,
+        *,
+        fs: Fs = OS_FS,
+        cache: str | None = None,
+    ) -> None:
+        agents = (AmplifierLayout.name, *(one.name for one in registry.AGENTS))
+        if isinstance(homes, Mapping) and (unknown := sorted(homes.keys() - set(agents))):
+            raise Invalid(f"no agent of kind {unknown[0]}", hint=f"homes are given for {', '.join(agents)}")
+        place = _home_of(homes, AmplifierLayout.name, HOME)
+        self.home: Path = Path(os.path.expanduser(place)).absolute()
+        """The home of amplifier, or the one folder."""
+        self._fs = fs
+        self._root = root or (self.home if isinstance(homes, Path) else Path.cwd())
+        self.catalog: Catalog = Catalog(cache or cache_folder())
+        self._amplifier = AmplifierLayout(self.home, fs)
+        self.layouts: Sequence[Layout] = (
+            self._amplifier,
+            *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.AGENTS),
+            *(one.made(self._root, fs) for one in IN_PROJECTS.values() if one.is_there(self._root, fs)),
+        )
+        self._by_kind = {layout.name: layout for layout in self.layouts}
+
+    def refs(self) -> Iterator[SessionRef]:
+        """Every session of every layout, in no order; see `Layout.discover`."""
+        return in_turn(layout.discover() for layout in self.layouts)
+
+    def known_refs(self) -> list[SessionRef]:
+        """Every session that can be found; folders that cannot be read are passed over."""
+        return gathered(self.refs())[0]
+
+    def summaries(self) -> Iterator[Summary]:
+        """The summary of every session, in no order. Reads only what has changed."""
+        return in_turn(map(self.catalog.summaries, self.layouts))
+
+    def summary(self, ref: SessionRef) -> Summary:
+        """The summary of one session, read anew.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        from sessionary.layouts.summary import summary_of  # here, since a list has the catalogue
+
+        return summary_of(self.layout_of(ref), ref)
+
+    def find(self, name: str, *, able: Capability | None = None) -> SessionRef:
+        """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
+
+        A whole id wins over a beginning, a session that the user began over the sub-sessions that carry its id in
+        front of theirs, and a beginning of what distinguishes a sub-session over a beginning of its id. Case is
+        ignored where no id matches as it is written. Names count only where no id begins so, and as a whole: the
+        title that `list` returns, in any case.
+
+        Args:
+            name: an id, a beginning of one, the name of a session, or the absolute path of its folder; or ``latest``,
+                the session that changed last, without those of sub-agents.
+            able: for ``latest``, what the layout of the session must grant; None for any session.
+
+        Raises:
+            NotFound: no session matches.
+            AmbiguousId: several sessions match; `details["matches"]` names them.
+            StorageFailed: no session matches, but not every folder could be read.
+        """
+        if os.path.isabs(name):
+            return self.ref_for_path(Path(name))
+        if not name.strip():
+            raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
+        refs, failure = gathered(self.refs())
+        for found in self._meanings(name, refs, able):
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise self._ambiguous(name, found)
+        if failure is not None:  # what could not be read may hold it
+            raise failure
+        raise NotFound(
+            f"no session is called {name}, and none begins so",
+            session=name,
+            path=self.home,
+            hint=f"`sessionary list --all` shows those in {self.home}",
+        )
+
+    def ref_for_path(self, folder: Path) -> SessionRef:
+        """The session in a folder.
+
+        Raises:
+            NotFound: no layout knows a session there.
+        """
+        for layout in self._all():
+            ref = layout.ref_for_path(folder)
+            if ref is not None:
+                self._by_kind.setdefault(layout.name, layout)
+                return ref
+        raise NotFound(
+            f"there is no session in {folder}",
+            path=folder,
+            hint="the folder of a session holds a transcript.jsonl, metadata.json or events.jsonl; "
+            "`sessionary list --json` tells where sessions lie",
+        )
+
+    def layout_of(self, ref: SessionRef) -> Layout:
+        """The layout of a session."""
+        if ref.kind not in self._by_kind:  # it was found by its path, in a project elsewhere
+            self._by_kind.update((layout.name, layout) for layout in self._all())
+        return self._by_kind[ref.kind]
+
+    def _all(self) -> Iterator[Layout]:
+        """Every layout, those without a folder here too: a path may lead anywhere."""
+        yield from self.layouts
+        for one in IN_PROJECTS.values():
+            if not one.is_there(self._root, self._fs):
+                yield one.made(self._root, self._fs)
+
+    def grants(self, ref: SessionRef, capability: Capability) -> bool:
+        """True if the layout of a session grants a capability."""
+        return capability in self.layout_of(ref).capabilities
+
+    def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
+        """Refuse an operation on a session whose layout does not grant the capability for it.
+
+        Raises:
+            Unsupported: it does not.
+        """
+        if self.grants(ref, capability):
+            return
+        own = f"`sessionary {ref.kind} -h` lists its commands"
+        raise Unsupported(
+            f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
+            session=ref.session_id,
+            path=ref.locator,
+            hint=own if ref.kind in IN_PROJECTS else "sessions of this kind can only be read",
+        )
+
+    def is_nested(self, ref: SessionRef) -> bool:
+        """True for the session of a sub-agent; False for a fork."""
+        return self.layout_of(ref).short_key(ref) != ref.session_id
+
+    def short_keys(self, refs: Sequence[SessionRef]) -> list[str]:
+        """The part of its id that distinguishes each session: the whole id, except for sessions of sub-agents."""
+        known = self._by_kind
+        return [(known.get(ref.kind) or self.layout_of(ref)).short_key(ref) for ref in refs]
+
+    def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
+        """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
+
+        Only random ids are shortened. One with a meaning, as that of a feature, stays whole.
+        """
+        return naming.short_ids(refs, self.short_keys(refs))
+
+    def _meanings(
+        self, name: str, refs: list[SessionRef], able: Capability | None
+    ) -> Iterator[list[SessionRef]]:
+        """The sessions that a name may mean, rule after rule, the strictest first."""
+        folded = name.casefold()
+        yield [ref for ref in refs if ref.session_id == name]
+        yield [ref for ref in refs if ref.session_id.casefold() == folded]
+        if name == LATEST:
+            yield self._latest(able)
+        for fits in (*self._prefix_rules(name, str), *self._prefix_rules(folded, str.casefold)):
+            yield [ref for ref in refs if fits(ref)]
+        wanted = " ".join(folded.split())
+        called = [
+            one.ref
+            for one in gathered(self.summaries())[0]
+            if one.title is not None and " ".join(one.title.casefold().split()) == wanted
+        ]
+        yield [ref for ref in called if not self.is_nested(ref)]
+        yield called
+
+    def _latest(self, able: Capability | None) -> list[SessionRef]:
+        """The one session that changed last; none if there is none."""
+        found = [
+            (one.updated, one.ref.session_id, one.ref)
+            for one in gathered(self.summaries())[0]
+            if one.updated is not None
+            and (able is None or self.grants(one.ref, able))
+            and not self.is_nested(one.ref)
+        ]
+        return [max(found, key=lambda one: one[:2])[2]] if found else []
+
+    def _prefix_rules(self, name: str, fold: Callable[[str], str]) -> Iterator[Callable[[SessionRef], bool]]:
+        """Rules by which a folded id begins with a name; the strictest first."""
+        yield lambda ref: fold(ref.session_id).startswith(name) and not self.is_nested(ref)
+        yield lambda ref: fold(self.layout_of(ref).short_key(ref)).startswith(name)
+        yield lambda ref: fold(ref.session_id).startswith(name)
+
+    def _ambiguous(self, name: str, found: list[SessionRef]) -> AmbiguousId:
+        """The error for several sessions of one name; those of equal ids are named by their folders."""
+        ids = [ref.session_id for ref in found]
+        differ = len(set(ids)) == len(ids)
+        paths = self.project_paths(ref.project for ref in found if ref.project is not None)
+        matches = sorted(
+            f"{ref.session_id}  {paths.get(ref.project or '', ref.project or '')}".rstrip()
+            if differ
+            else ref.locator
+            for ref in found
+        )
+        return AmbiguousId(
+            f"{len(found)} sessions are called {name} or begin so",
+            session=name,
+            details={"matches": matches[:_SHOWN], "count": len(found)},
+            hint=(
+                "give more of the id, or the path of its folder" if differ else "give the path of its folder"
+            )
+            + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
+        )
+
+    # -- projects
+
+    def projects(self, word: str, refs: Iterable[SessionRef]) -> set[str]:
+        """The projects that a word names, by `SessionRef.project`.
+
+        Args:
+            word: the path of a project, the name of its folder of sessions, or the end of that name.
+            refs: the sessions whose projects may be meant.
+
+        Raises:
+            NotFound: no project matches.
+        """
+        slugs = {ref.project for ref in refs if ref.project is not None}
+        wanted = {word}
+        if os.sep in word or word.startswith((".", "~")):
+            wanted.add(project_slug(os.path.expanduser(word)))
+        end = "-" + word.casefold().strip("-")
+        found = slugs & wanted or {slug for slug in slugs if slug.casefold().endswith(end)}
+        if not found:
+            paths = self.project_paths(slugs)
+            known = sorted(paths.get(slug, slug) for slug in slugs)
+            raise NotFound(
+                f"no project named {word}",
+                details={"matches": known[:_SHOWN], "count": len(known)},
+                hint=("there is 1 project" if len(known) == 1 else f"there are {len(known)} projects")
+                + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
+            )
+        return found
+
+    def project_paths(self, slugs: Iterable[str]) -> dict[str, str]:
+        """The paths of projects, by `SessionRef.project`; those that are unknown are left out."""
+        from sessionary.layouts.amplifier.project_paths import project_paths
+
+        wanted = set(slugs)
+        here = {
+            slug: path for path in (str(self._root.absolute()),) if (slug := project_slug(path)) in wanted
+        }
+        return here | project_paths(str(self.home), wanted - here.keys(), self._fs)
+
+    # -- sync
+
+    def sync_layouts(self) -> Iterator[SyncLayout]:
+        """The layouts of this workspace as sync needs them.
+
+        Those of a project too that has no session yet: a clone on another machine begins so.
+        """
+        from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+
+        yield AmplifierSyncLayout(self.home, self._fs)
+        for made in SYNC_LAYOUTS:
+            yield made(self._root, self._fs)
+
+    def repositories(self, folders: Iterable[str] = (), bindings: Bindings | None = None) -> Repositories:
+        """What the projects of this workspace are called on all machines.
+
+        Args:
+            folders: folders of projects that the names of their sessions' folders do not reveal.
+            bindings: which projects the folders without a repository are.
+        """
+        from sessionary.layouts.amplifier.ids import folders_of
+        from sessionary.layouts.maestro.layout import project_of, root_in
+        from sessionary.sync.identity import Repositories, repository_of
+
+        places = {project_slug(Path(folder)): folder for folder in folders}
+        for slug in self._slugs():
+            if slug not in places and (found := list(folders_of(slug, self._fs))):
+                places[slug] = min(found, key=lambda folder: repository_of(folder, self._fs) is None)
+        for place in (project_of(root_in(self._fs, self._root)), self._root):
+            places[project_slug(place)] = str(place)
+        return Repositories(places, bindings=bindings, fs=self._fs)
+
+    def _slugs(self) -> list[str]:
+        """The names of the projects whose sessions lie in the home."""
+        try:
+            return sorted(self._fs.listdir(str(self.home / PROJECTS)))
+        except OSError:
+            return []
+
+
+def _home_of(homes: Path | Mapping[str, Path] | None, kind: str, usual: Path) -> Path:
+    """The home of a kind of agent."""
+    if isinstance(homes, Path):
+        return homes
+    return usual if homes is None else homes.get(kind, usual)

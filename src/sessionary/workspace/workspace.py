@@ -1,0 +1,509 @@
+"""`Workspace`: the operations on the sessions of every kind."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessionary.disk.fs import not_found, storage_failed
+from sessionary.errors import Invalid, NotFound
+from sessionary.layouts.base import Capability, ChecksHome
+from sessionary.layouts.clock import believed
+from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.workspace import changes
+from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
+from sessionary.workspace.failures import gathered
+from sessionary.workspace.sessions import Sessions
+
+if TYPE_CHECKING:
+    from sessionary.catalog import Rows
+    from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, Undone
+    from sessionary.layouts.amplifier.project_rename import Move
+    from sessionary.search import Hit, Place, Query, Search, SearchStats
+    from sessionary.workspace.costs import Costs
+    from sessionary.workspace.family import Kin
+
+Target = SessionRef | Path
+"""A session, or a file of messages or events wherever it lies."""
+
+
+@dataclass(slots=True)
+class Stats:
+    """What sessions add up to.
+
+    Attributes:
+        sessions, messages, turns: their numbers.
+        size: bytes.
+        first, last: the earliest and the latest time of a last change; None if none is known.
+        health: the number of sessions of each health.
+        usage: usage by model, of agents that state it.
+    """
+
+    sessions: int = 0
+    messages: int = 0
+    turns: int = 0
+    size: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    health: Counter[str] = field(default_factory=Counter)
+    usage: dict[str, Usage] = field(default_factory=dict)
+
+
+class Hits:
+    """The hits of a search, found while they are iterated.
+
+    Attributes:
+        sessions: the number of sessions to search.
+        size: the bytes of their conversations.
+        stats: what was searched so far, and what could not be read.
+        passed: called with the bytes of each conversation that was searched.
+    """
+
+    def __init__(self, search: Search, places: builtins.list[Place]) -> None:
+        self.sessions = len(places)
+        self.size: int = sum(place.size for place in places)
+        self.stats: SearchStats = search.told
+        self.passed: Callable[[int], object] | None = None
+        self._search = search
+        self._places = places
+
+    def __iter__(self) -> Iterator[Hit]:
+        return self._search.hits(self._places, passed=self.passed)
+
+
+class Workspace(Sessions):
+    """The sessions of this user, or those below one folder.
+
+    Args:
+        homes: where agents store their sessions: a folder for each kind of agent (see `KINDS`), by default the
+            agent's own (`~/.amplifier`, `~/.claude`, …); or one folder, below which the sessions of all kinds are read.
+        root: the folder of the project whose work sessions, brainstorms and features are read; by default the current
+            folder, or `homes` if that is one folder.
+        fs: the file system.
+        cache: the folder of the catalogue; by default the cache folder of the user.
+
+    Raises:
+        Invalid: `homes` names an unknown kind.
+    """
+
+    def list(
+        self,
+        *,
+        kind: str | None = None,
+        project: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> builtins.list[Summary]:
+        """Return the summary of every session, the newest first; sub-agents' sessions included.
+
+        Only sessions that changed since the last list are read. A session that is damaged is listed with its problems.
+
+        Args:
+            kind: only sessions of this kind, see `KINDS`.
+            project: only sessions of this project, see `projects`.
+            since: only sessions that changed at this time or later; needs a time zone.
+            until: only sessions that changed before.
+
+        Raises:
+            NotFound: no project matches.
+            StorageFailed: a folder cannot be read; `summaries` yields all others first.
+        """
+        found = [one for one in self.summaries() if kind in (None, one.ref.kind)]
+        if project is not None:
+            slugs = self.projects(project, [one.ref for one in found])
+            found = [one for one in found if one.ref.project in slugs]
+        if since is not None:
+            found = [one for one in found if one.updated is not None and one.updated >= since]
+        if until is not None:
+            found = [one for one in found if one.updated is not None and one.updated < until]
+        return sorted(found, key=lambda one: (believed(one.updated), one.ref.session_id), reverse=True)
+
+    def tree(self, summaries: Iterable[Summary]) -> builtins.list[Kin]:
+        """The sessions without a parent, each with its forks and sub-agents below it; the last changed first."""
+        from sessionary.workspace.family import families  # here and below: what a list does not need
+
+        return families(summaries, self.is_nested)
+
+    # -- reading
+
+    def read(self, target: Target) -> Iterator[Message | Problem]:
+        """Read the conversation of a session or a JSON Lines file, in one pass and bounded memory.
+
+        Problems stand where they occur.
+
+        Raises:
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
+        """
+        if isinstance(target, SessionRef):
+            items = self.layout_of(target).read(target)
+            return (one for one in items if isinstance(one, Message | Problem))
+        from sessionary.layouts.amplifier.conversation import read_entries
+        from sessionary.transcript.typed import typed
+
+        return typed(read_entries(self._fs, str(target), None), str(target))
+
+    def check(self, target: Target) -> Iterator[Problem]:
+        """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.
+
+        Raises:
+            NotFound: the file is gone.
+            StorageFailed: the file cannot be read.
+        """
+        if isinstance(target, Path):
+            yield from self._check_file(target)
+            return
+        yield from self.layout_of(target).check(target)
+        if target.kind == "work":
+            from sessionary.mailbox.consumers import mailbox_problems
+
+            yield from mailbox_problems(target.locator)
+
+    def _check_file(self, path: Path) -> builtins.list[Problem]:
+        from sessionary.layouts.amplifier.conversation import not_json_lines, read_conversation
+
+        try:
+            found = read_conversation(self._fs, str(path), thorough=True)
+            known = any(problem.code == "not_text" for problem in found.problems)
+            if found.messages == 0 and found.problems and not known:
+                other = not_json_lines(self._fs, str(path))
+                if other is not None:
+                    return [other]  # once, and not for each of its lines
+            return found.problems
+        except FileNotFoundError:
+            raise not_found(str(path), f"there is no file {path}") from None
+        except OSError as error:
+            raise storage_failed(error, "read", str(path)) from error
+
+    def check_place(self) -> builtins.list[Problem]:
+        """Problems of the disk below the home, and of files beside the sessions."""
+        from sessionary.disk.mounts import weakness
+
+        found: builtins.list[Problem] = []
+        if (why := weakness(self.home)) is not None:
+            remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
+            place = str(self.home)
+            found.append(Problem("weak_file_system", Severity.note, place, None, None, why, remedy))
+        for layout in self.layouts:
+            if isinstance(layout, ChecksHome):
+                found += layout.check_home()
+        return found
+
+    def search(
+        self, query: str | Query, refs: Iterable[SessionRef] | None = None, *, case: bool = False
+    ) -> Hits:
+        """Find the messages that hold all words, each anywhere in the message, the newest sessions first.
+
+        Hits are found while they are iterated. There is no index, so nothing can be out of date.
+
+        Args:
+            query: words between blanks; or a `search.Query`, which also selects roles, parts, tools and times.
+            refs: the sessions to search; None for all.
+            case: distinguish upper and lower case, of words.
+
+        Raises:
+            Invalid: there are no words.
+            StorageFailed: a folder cannot be read.
+        """
+        from sessionary.search import Needle, Query, Search
+        from sessionary.search.places import places
+
+        if isinstance(query, str):
+            needles = tuple(Needle(word, case=case) for word in query.split())
+            if not needles:
+                raise Invalid("a search needs words", hint="give at least one word")
+            query = Query(needles)
+        asked = self.refs() if refs is None else refs
+        return Hits(Search(query, self._fs), places(self.layout_of, self.catalog, asked))
+
+    def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
+        """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
+        stats = Stats()
+        for one in self.summaries() if summaries is None else summaries:
+            stats.sessions += 1
+            stats.messages += one.messages
+            stats.turns += one.turns
+            stats.size += one.size
+            stats.health[one.health] += 1
+            if one.updated is not None:
+                stats.first = min(stats.first or one.updated, one.updated)
+                stats.last = max(stats.last or one.updated, one.updated)
+            for model, used in one.usage_by_model().items():
+                stats.usage[model] = stats.usage.get(model, Usage()).plus(used)
+        return stats
+
+    def events(self, target: Target, passed: Callable[[int], object] | None = None) -> EventReader:
+        """The event log of a session, or an event log wherever it lies.
+
+        Args:
+            target: the session, or the file.
+            passed: called now and then with the offset reached, by methods that read the whole log.
+
+        Raises:
+            Unsupported: sessions of this kind have no event log.
+        """
+        from sessionary.layouts.amplifier import EventReader
+
+        path = target if isinstance(target, Path) else target.path
+        with suppress(NotFound):
+            owner = self.ref_for_path(path.absolute().parent) if isinstance(target, Path) else target
+            self.require(owner, Capability.EVENTS, "events")
+        return EventReader(path, self._fs, passed=passed)
+
+    def costs(
+        self,
+        refs: Iterable[SessionRef],
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        passed: Callable[[], object] = lambda: None,
+    ) -> Costs:
+        """Tokens and cost of the model responses in the event logs of sessions.
+
+        A response that a fork copied from its parent counts once. Missing figures are not estimated.
+
+        Args:
+            refs: the sessions; those without an event log are passed over.
+            since: only responses of this time or later.
+            until: only responses before.
+            passed: called after each log.
+        """
+        from sessionary.workspace.costs import costs
+
+        logged = [ref for ref in refs if self.grants(ref, Capability.EVENTS)]
+        return costs(logged, self._fs, since=since, until=until, passed=passed)
+
+    def sql(self, statement: str, *, refresh: bool = True) -> Rows:
+        """Query the catalogue of sessions with a SQL statement that only reads; see `catalog.query`.
+
+        Args:
+            statement: SELECT, WITH or VALUES.
+            refresh: read the sessions that changed since the last list first. Folders that cannot be read are passed
+                over.
+
+        Raises:
+            Invalid: the statement is not valid, or would change something.
+            StorageFailed: there is no catalogue.
+        """
+        from sessionary.catalog import query
+
+        if refresh:
+            gathered(self.summaries())
+        return query(self.catalog, statement)
+
+    # -- changing
+
+    def repair(
+        self,
+        ref: SessionRef,
+        *,
+        orphans: str = "complete",
+        close_last: bool = False,
+        bad_bytes: str = "replace",
+        dry_run: bool = False,
+    ) -> Repair:
+        """Merge the conflict copies of a session, then repair it so that its agent can resume it.
+
+        Of a kind that has no other repair, only conflict copies are merged. `undo` takes the repair back, not the
+        merge.
+
+        Args:
+            ref: the session.
+            orphans: tool calls without a result: ``complete`` adds an error result, ``drop`` removes the call.
+            close_last: also add a closing message if the conversation ends with a tool result.
+            bad_bytes: messages with invalid UTF-8: ``replace`` keeps them with U+FFFD, ``drop`` sets them aside.
+            dry_run: return what would be done, and write nothing.
+
+        Raises:
+            Unsupported: the kind cannot be repaired, and there are no conflict copies.
+            NotFound: the session is gone.
+            Corrupt: nothing of it can be read.
+            Locked, StorageFailed: it cannot be written; it is unchanged.
+        """
+        how = {"orphans": orphans, "close_last": close_last, "bad_bytes": bad_bytes}
+        return changes.repair(self, ref, self._fs, dry_run=dry_run, **how)
+
+    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool = False) -> Rewound:
+        """Remove all turns behind a turn, 0 meaning before the first. `undo` restores them.
+
+        Raises:
+            Unsupported: sessions of this kind can only be read.
+            NotFound, Invalid: the session, or the turn, does not exist.
+            Locked, StorageFailed: it cannot be written; it is unchanged.
+        """
+        self.require(ref, Capability.CHANGES, "rewind")
+        return changes.store_of(ref, self._fs).rewind(ref.session_id, turn, dry_run=dry_run)
+
+    def fork(
+        self,
+        ref: SessionRef,
+        turn: int | None = None,
+        *,
+        session_id: str | None = None,
+        name: str | None = None,
+        on_incomplete: str = "complete",
+        events: bool = True,
+        unique: bool = True,
+    ) -> ForkResult:
+        """Create a new session from the first turns of another one, in the same project.
+
+        Args:
+            ref: the session.
+            turn: the last turn to copy; None for all.
+            session_id: the id of the new session; None for a new UUID.
+            name: its name; None for that of its parent.
+            on_incomplete: tool calls without a result: ``complete``, ``remove`` or ``error``.
+            events: copy the events of those turns.
+            unique: refuse an id that a session of another project has: neither could be found by it.
+
+        Raises:
+            Unsupported: sessions of this kind can only be read.
+            NotFound, Invalid: the session, or the turn, does not exist.
+            AlreadyExists: the id exists.
+            Locked, StorageFailed: nothing was created.
+        """
+        self.require(ref, Capability.CHANGES, "fork")
+        return changes.fork(
+            self,
+            ref,
+            self._fs,
+            turn,
+            session_id,
+            unique=unique,
+            include_events=events,
+            handle_orphaned_tools=on_incomplete,
+            name=name,
+        )
+
+    def preview_fork(
+        self,
+        ref: SessionRef,
+        turn: int | None = None,
+        *,
+        session_id: str | None = None,
+        on_incomplete: str = "complete",
+        unique: bool = True,
+    ) -> ForkPreview:
+        """What `fork` would create. Raises as `fork`, and writes nothing."""
+        self.require(ref, Capability.CHANGES, "fork")
+        return changes.preview_fork(
+            self, ref, self._fs, turn, session_id, unique=unique, on_incomplete=on_incomplete
+        )
+
+    def restore_backup(
+        self, ref: SessionRef, which: str = "transcript", *, dry_run: bool = False
+    ) -> Restored:
+        """Replace the ``transcript`` or the ``metadata`` of a session by its backup. `undo` takes it back.
+
+        Raises:
+            Unsupported: sessions of this kind can only be read.
+            NotFound: the session, or the backup, does not exist.
+            Corrupt: the backup cannot be read.
+            Locked, StorageFailed: it cannot be written; it is unchanged.
+        """
+        self.require(ref, Capability.CHANGES, "restore-backup")
+        return changes.store_of(ref, self._fs).restore_backup(ref.session_id, which, dry_run=dry_run)
+
+    def rename(self, ref: SessionRef, name: str | None) -> str | None:
+        """Set or remove the name of a session, which is its title in lists; return the name that it had.
+
+        Raises:
+            Unsupported: sessions of this kind can only be read.
+            NotFound: the session is gone.
+            Locked, StorageFailed: it cannot be written; it is unchanged.
+        """
+        self.require(ref, Capability.CHANGES, "rename")
+        store = changes.store_of(ref, self._fs)
+        before = store.get_metadata(ref.session_id).get("name")
+        store.update_metadata(ref.session_id, {"name": name})
+        return before if isinstance(before, str) and before.strip() else None
+
+    def trash(self, ref: SessionRef) -> str:
+        """Move a session to the trash; return its folder there. `undo` restores it.
+
+        Raises:
+            Unsupported: sessions of this kind can only be read.
+            NotFound: the session is gone.
+            Locked, StorageFailed: it cannot be moved; it stays.
+        """
+        self.require(ref, Capability.CHANGES, "trash")
+        return changes.move_to_trash(ref, self._fs)
+
+    def trashed(self) -> Iterator[Trashed]:
+        """The sessions in the trash of all projects, the last one first.
+
+        Raises:
+            StorageFailed: a trash cannot be read; after all others.
+        """
+        return changes.trashed(self._amplifier, self._fs)
+
+    def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
+        """Permanently delete these sessions of the trash; return those that existed. There is no undo.
+
+        Raises:
+            Locked, StorageFailed: one could not be deleted; the following ones still exist.
+        """
+        return changes.empty_trash(sessions, self._fs)
+
+    def find_changed(self, name: str) -> SessionRef:
+        """The session to undo a change of: as `find`, but also among the sessions in the trash.
+
+        Raises:
+            NotFound, AmbiguousId, StorageFailed: as `find`.
+            Unsupported: sessions of this kind can only be read.
+        """
+        return changes.find_changed(self, self._amplifier, name, self._fs)
+
+    def undoable(self, ref: SessionRef | None = None) -> Iterator[Change]:
+        """The changes of a session, or of all sessions, that can be undone, the last one first.
+
+        Raises:
+            StorageFailed: a folder cannot be read; after all others.
+        """
+        return changes.undoable(self._amplifier, ref, self._fs)
+
+    def undo(self, change: Change) -> Undone:
+        """Undo the last change of a session, as `undoable` returned it. A second undo redoes it.
+
+        Raises:
+            NotFound: nothing to undo.
+            AlreadyExists: a session with the id of the trashed one was created since.
+            Locked, StorageFailed: it cannot be written; it is unchanged.
+        """
+        return changes.undo(change, self._fs)
+
+    def plan_move(self, project: str, path: Path) -> Move:
+        """Plan the move of a project's sessions after its folder was renamed. Reads only.
+
+        Args:
+            project: the old path, the name of its folder of sessions, or the end of that.
+            path: the new path.
+
+        Raises:
+            NotFound, AmbiguousId: no project matches, or several.
+            Invalid: the path is that of the project already, or the old path is needed.
+            AlreadyExists: the new project has sessions with the same ids.
+            StorageFailed: a folder, or the metadata of a session, cannot be read.
+        """
+        from sessionary.layouts.amplifier.project_rename import plan
+
+        slug, old = changes.project_to_move(self, project, self._fs)
+        return plan(self.home, slug, os.path.realpath(path), old=old, fs=self._fs)
+
+    def move(self, move: Move, *, passed: Callable[[], object] = lambda: None) -> None:
+        """Carry out a plan. A session that is in use stays and is reported in its `problems`.
+
+        Args:
+            move: the plan.
+            passed: called after each session.
+        """
+        from sessionary.layouts.amplifier.project_rename import carry_out
+
+        carry_out(move, passed=passed, fs=self._fs)
