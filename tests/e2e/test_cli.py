@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OsFs
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.fingerprints import fingerprint_of
+from sessionary.workspace import Workspace
 from tests.e2e.driving import (
     COMMAND,
     ROOT,
@@ -696,10 +697,8 @@ def _close(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
             return os.listdir(path)
 
-    monkeypatch.setattr(
-        "sessionary.workspace.sessions.AmplifierLayout",
-        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
-    )
+    for module in ("homes", "check_cmd"):
+        monkeypatch.setattr(f"sessionary.cli.{module}.Workspace", partial(Workspace, fs=Closed()))
 
 
 @pytest.mark.parametrize("command", ["list", "check"])
@@ -753,10 +752,8 @@ def test_one_closed_home_keeps_no_other_from_being_checked(
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
             return os.listdir(path)
 
-    monkeypatch.setattr(
-        "sessionary.workspace.sessions.AmplifierLayout",
-        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
-    )
+    for module in ("homes", "check_cmd"):
+        monkeypatch.setattr(f"sessionary.cli.{module}.Workspace", partial(Workspace, fs=Closed()))
     result = run("check", str(closed.parent), str(home), str(damaged), bare=True)
     assert result.code == 13
     assert f"{closed} cannot be read: its sessions are not checked" in result.err
