@@ -103,6 +103,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
     `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by day and model.
+    `nested` is True for the session of a sub-agent, which belongs to its parent and is none of the sessions of the user.
     """
 
     ref: SessionRef
@@ -121,6 +122,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     cwd: str | None = None
     branch: str | None = None
     usage: list[DailyUsage] = field(default_factory=list)
+    nested: bool = False
 
     @property
     def models(self) -> list[str]:
@@ -153,6 +155,7 @@ class Header(Struct, frozen=True):
     listed: bool = True
     cwd: str | None = None
     branch: str | None = None
+    nested: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
 

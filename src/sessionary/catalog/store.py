@@ -31,7 +31,7 @@ from sessionary.layouts.summary import summarize
 from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.transcript.fold import Progress
 
-VERSION = 3
+VERSION = 4
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -44,7 +44,7 @@ _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
     "place, id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, created, updated, size, "
-    "health, fingerprint, checksum"
+    "health, nested, fingerprint, checksum"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
 _OF_USAGE = "place, day, model, input, output, cache_read, cache_write, reasoning, cost"
@@ -272,13 +272,14 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
         _text(summary.updated),
         summary.size,
         summary.health,
+        int(summary.nested),
         fingerprint,
     )
 
 
 def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[DailyUsage]) -> Summary:
     place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
-    created, updated, size, health = rest
+    created, updated, size, health, nested = rest
     return Summary(
         SessionRef(kind, session_id, place, project),
         agent,
@@ -295,6 +296,7 @@ def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[Dai
         cwd=cwd,
         branch=branch,
         usage=usage,
+        nested=bool(nested),
     )
 
 

@@ -61,7 +61,7 @@ def _items(workspace: Workspace, able: Capability | None, begun: str) -> Iterato
     summaries = [
         summary
         for summary in gathered(workspace.summaries())[0]
-        if (able is None or workspace.grants(summary.ref, able)) and not workspace.is_nested(summary.ref)
+        if (able is None or workspace.grants(summary.ref, able)) and not summary.nested
     ]
     summaries.sort(key=lambda one: one.updated.timestamp() if one.updated else 0.0, reverse=True)
     short = workspace.short_ids([summary.ref for summary in summaries])

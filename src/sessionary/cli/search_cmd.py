@@ -119,7 +119,8 @@ def search_command(
         slugs = slugs_of(workspace, asked, project, failure)
         asked = [ref for ref in asked if ref.project in slugs]
     if top_level:
-        asked = [ref for ref in asked if not workspace.is_nested(ref)]
+        nested = {one.ref.locator for one in gathered(workspace.summaries())[0] if one.nested}
+        asked = [ref for ref in asked if ref.locator not in nested]
     search = workspace.search(query, asked)
     hits = _Hits(search, limit)
     if jsonl:

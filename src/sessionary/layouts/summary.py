@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import HasHeader, Layout, Summarizes
 from sessionary.model import Cursor, Problem, Reset, SessionRef, Severity, Summary, health
@@ -42,7 +44,7 @@ def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -
         NotFound: the session is gone.
     """
     if isinstance(layout, Summarizes):
-        return Summarized(layout.summary(ref), None)
+        return Summarized(_with_nested(layout, layout.summary(ref)), None)
     assert isinstance(layout, HasHeader)
     fold = None if before is None else resumed(before.state)
     after = None if before is None or fold is None else before.cursor
@@ -79,8 +81,16 @@ def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -
         header.cwd or fold.fact("cwd"),
         header.branch or fold.fact("branch"),
         fold.daily_usage(),
+        header.nested or fold.fact("nested") is not None,
     )
+    summary = _with_nested(layout, summary)
     return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))
+
+
+def _with_nested(layout: Layout, summary: Summary) -> Summary:
+    """The summary; ids of which a later part tells sessions apart are those of sub-agents."""
+    ref = summary.ref
+    return replace(summary, nested=True) if layout.short_key(ref) != ref.session_id else summary
 
 
 def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:

@@ -6,7 +6,7 @@ edited or copied files may name each other in a circle. Every session is shown, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -41,9 +41,9 @@ class Kin:
         return self.summary.ref
 
 
-def families(summaries: Iterable[Summary], is_nested: Callable[[SessionRef], bool]) -> list[Kin]:
+def families(summaries: Iterable[Summary]) -> list[Kin]:
     """The sessions without a parent, each with its descendants; the one that changed last first."""
-    kin = [Kin(summary, _relation(summary, is_nested)) for summary in summaries]
+    kin = [Kin(summary, _relation(summary)) for summary in summaries]
     kin.sort(key=_age)
     by_id: dict[str, list[Kin]] = {}
     for one in kin:
@@ -72,8 +72,8 @@ def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
         todo += [(one.children[at], [*levels, at < last]) for at in range(last, -1, -1)]
 
 
-def _relation(summary: Summary, is_nested: Callable[[SessionRef], bool]) -> str:
-    if is_nested(summary.ref):
+def _relation(summary: Summary) -> str:
+    if summary.nested:
         return "sub"
     if summary.parent is None:
         return "root"

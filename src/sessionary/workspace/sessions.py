@@ -200,21 +200,19 @@ class Sessions:
             yield [ref for ref in refs if fits(ref)]
         wanted = " ".join(folded.split())
         called = [
-            one.ref
+            one
             for one in gathered(self.summaries())[0]
             if one.title is not None and " ".join(one.title.casefold().split()) == wanted
         ]
-        yield [ref for ref in called if not self.is_nested(ref)]
-        yield called
+        yield [one.ref for one in called if not one.nested]
+        yield [one.ref for one in called]
 
     def _latest(self, able: Capability | None) -> list[SessionRef]:
         """The one session that changed last; none if there is none."""
         found = [
             (one.updated, one.ref.session_id, one.ref)
             for one in gathered(self.summaries())[0]
-            if one.updated is not None
-            and (able is None or self.grants(one.ref, able))
-            and not self.is_nested(one.ref)
+            if one.updated is not None and (able is None or self.grants(one.ref, able)) and not one.nested
         ]
         return [max(found, key=lambda one: one[:2])[2]] if found else []
 

@@ -129,7 +129,7 @@ class Workspace(Sessions):
         """The sessions without a parent, each with its forks and sub-agents below it; the last changed first."""
         from sessionary.workspace.family import families  # here and below: what a list does not need
 
-        return families(summaries, self.is_nested)
+        return families(summaries)
 
     # -- reading
 
