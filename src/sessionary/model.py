@@ -103,7 +103,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
     `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by day and model.
-    `nested` is True for the session of a sub-agent, which belongs to its parent and is none of the sessions of the user.
+    `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
     """
 
     ref: SessionRef
