@@ -51,8 +51,6 @@ class Box:
 
     Attributes:
         named: the session and the consumer, as on a command line.
-        met: when each message that another process held during the last round was first seen as held, by its
-        path (monotonic).
 
     Raises:
         InvalidId: the consumer's name is not valid.
@@ -94,7 +92,6 @@ class Box:
         )
         self.copy = None if state is None else LedgerCopy(state, self.ledger, self.session_lock, fs)
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
-        self.met: dict[str, float] = {}
         self._known = (0, 0)
 
     def refresh(self) -> None:
@@ -176,14 +173,6 @@ class Box:
         """
         known = filter(None, map(self.folders.queued, self.attempts.bad))
         return self.folders.waiting - sum(map(self._is_still_bad, known))
-
-    def look_again(self) -> bool:
-        """True if new messages have arrived.
-
-        Raises:
-            StorageFailed: a folder cannot be read.
-        """
-        return self.folders.refresh(self.ledger.names)
 
     def read(self, place: Place, fd: int | None = None) -> Crumb | None:
         """Read the file in a place; None if nothing has to be done with it.

@@ -2,14 +2,7 @@
 
 Results are written in batches, because a flush takes longer than most handlers and makes any number of lines
 durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so the results of a slow
-handler are written at once, and a crash repeats little. Until its first batch is written, a round also takes
-messages that arrive meanwhile: the more messages share a flush, the less it costs. A message counts as
-applied only after its flush.
-
-Under load it pays to wait. While messages keep arriving, a batch waits 8 ms at a time for more. If several
-processes consume at once, one that meets a message locked by another waits as long before it tries the next
-ones: by then the other has usually written its results. A message that was locked for longer is with a slow
-handler, and is not waited for.
+handler are written at once, and a crash repeats little. A message counts as applied only after its flush.
 """
 
 from __future__ import annotations
@@ -32,10 +25,6 @@ from sessionary.model import Problem
 
 LINES = 64
 SECONDS = 0.05
-PAUSE = 0.008
-"""Seconds to wait for more messages, or for another consumer that is about to flush."""
-SLOW = 2 * SECONDS
-"""Seconds after which a process that still holds a message is not about to write it: its handler is running."""
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 Delivery = Literal["at_least_once", "at_most_once"]
@@ -90,14 +79,9 @@ class Round:
         self._max_attempts = 1 if self._once else max_attempts
         self._handled = 0
         self._batch: list[Entry] = []
-        self._committed = False
-        self._last: Place | None = None
         self._tried: set[str] = set()  # one attempt per round, even if a message has several names
         self._claims: list[Claim] = []
-        self._met: dict[str, float] = {}
         self._began = 0.0
-        self._is_busy = False
-        self._has_stood_back = False
 
     def run(self, limit: int | None) -> None:
         """Handle the pending messages, at most `limit`.
@@ -107,43 +91,17 @@ class Round:
             be delivered again.
         """
         try:
-            self._pass(limit)
-            while self._may_grow(limit) and self._more_came():
-                self._pass(limit)
+            # A late message with an older name waits for the next round.
+            for place in self._box.folders.queue():
+                if limit is not None and self._handled >= limit:
+                    break
+                self._visit(place)
         finally:  # results are written whatever ends the loop, even an interrupt
             try:
                 self._commit()
                 self._box.attempts.flush()
             finally:
                 self._let_go()
-                self._box.met = self._met
-
-    def _pass(self, limit: int | None) -> None:
-        # A late message with an older name waits for the next round.
-        for place in self._box.folders.queue(self._last):
-            if limit is not None and self._handled >= limit:
-                break
-            self._last = place
-            self._visit(place)
-
-    def _may_grow(self, limit: int | None) -> bool:
-        """True while messages that arrive may share the flush of the first batch; the rest is for later rounds."""
-        full = limit is not None and self._handled >= limit
-        return bool(self._batch) and not (self._committed or self._once or full or self._is_due())
-
-    def _more_came(self) -> bool:
-        """Whether to wait for more before the first batch is written: only while messages keep arriving.
-
-        The sender of a single message may be waiting for the answer.
-        """
-        if self._box.look_again():
-            self._is_busy = True
-            return True
-        if not self._is_busy:
-            return False
-        self._is_busy = False
-        time.sleep(PAUSE)
-        return self._box.look_again()
 
     def _visit(self, place: Place) -> None:
         if not self._box.wants(place):
@@ -168,7 +126,6 @@ class Round:
             self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None
         if claim is None:
-            self._stand_back(place)
             return None
         self._box.learn()
         held = self._box.ledger.holds(place.label, place.name)
@@ -176,15 +133,6 @@ class Round:
             claim.let_go()
             return None
         return claim
-
-    def _stand_back(self, place: Place) -> None:
-        """Another process holds a message: let it write its results, once, instead of trying all its messages."""
-        now = time.monotonic()
-        since = self._met[place.path] = self._box.met.get(place.path, now)
-        if now - since < SLOW and not (self._batch or self._has_stood_back):
-            self._has_stood_back = True
-            time.sleep(PAUSE)
-            self._box.learn()
 
     def _deliver(self, place: Place, fd: int | None = None) -> bool:
         """Read the message and call the handler; True if there is something to write."""
@@ -225,7 +173,6 @@ class Round:
         """Write the results; a message counts as applied once they are durable."""
         batch, self._batch = self._batch, []  # a failed batch is not written again
         if batch:
-            self._committed = True
             self.applied += self._box.ledger.append(batch)
         self._let_go()
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import os
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
@@ -188,16 +187,15 @@ class Folders:
         self._queue.sort()
         return True
 
-    def queue(self, after: Place | None = None) -> Iterator[Place]:
-        """The messages in order, those after a place, as queued when their turn comes."""
+    def queue(self) -> Iterator[Place]:
+        """The messages in order, as queued when their turn comes."""
         while self._queue and self._placed(self._queue[self._first]) is None:
             self._first += 1
             if self._first == len(self._queue):
                 self._queue.clear()
                 self._first = 0
-        first = self._first if after is None else max(self._first, bisect_right(self._queue, _key(after)))
         before = None  # a contested name is listed again each time
-        for waiting in self._queue[first:]:
+        for waiting in self._queue[self._first :]:
             place = None if waiting == before else self._placed(waiting)
             before = waiting
             if place is not None:
