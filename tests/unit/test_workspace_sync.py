@@ -3,10 +3,14 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from sessionary.errors import NotFound
 from sessionary.layouts.sync import SyncLayout
 from sessionary.sync.engine import Engine
-from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
+from sessionary.sync.settings import Settings, save_settings
 from sessionary.workspace import Workspace
 from tests.support.policy_world import PolicyWorld
 
@@ -66,3 +70,27 @@ def test_everything_in_a_project_goes_to_its_other_clone(tmp_path: Path) -> None
     assert (two / "docs" / "sessions" / "work" / "session.json").exists()
     assert (two / ".ai-session" / "f-2025-01-31" / "state.yaml").exists()
     assert (two / ".project-memory" / "brainstorm-sessions" / "ideas.yaml").exists()
+
+
+def test_the_state_of_sync_is_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = MemoryServer()
+    place, settings = project(tmp_path, "one"), tmp_path / "sync.json"
+    save_settings(settings, Settings(remote="s3://bucket", tenant="ada", device="desk"))
+    monkeypatch.setattr("sessionary.workspace.syncing.open_remote", lambda *_, **__: server.remote())
+    monkeypatch.setattr(MemoryRemote, "close", lambda _: None, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    workspace = Workspace(place, cache=str(tmp_path / "cache"))
+    calls: list[int] = []
+    before = workspace.sync_status(settings, passed=lambda: calls.append(1))
+    assert before.cost.requests == len(calls) > 0
+    assert {(one.kind, one.session_id, one.standing) for one in before.outcomes} == {
+        ("amplifier", "s", SyncStatus.HELD_BACK),
+        ("work", "work", SyncStatus.NEVER),
+        ("feature", "f-2025-01-31", SyncStatus.NEVER),
+        ("brainstorm", "ideas", SyncStatus.NEVER),
+    }
+    for engine in engines(place, server):
+        engine.push()
+    assert {one.standing for one in workspace.sync_status(settings).of(SyncStatus.NEVER)} == set()
+    with pytest.raises(NotFound):
+        workspace.sync_status(tmp_path / "missing.json")

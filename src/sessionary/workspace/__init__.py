@@ -6,6 +6,7 @@ naming      short ids
 changes     the operations that change sessions; the trash, and what can be undone
 family      parents and children
 costs       tokens and cost from event logs
+syncing     the remote, and the local sessions that are compared with it
 failures    folders that cannot be read
 stores      the kinds of sessions, and which of them a project has
 """

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, Undone
     from sessionary.layouts.amplifier.project_rename import Move
     from sessionary.search import Hit, Place, Query, Search, SearchStats
+    from sessionary.sync.report import Report
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.family import Kin
 
@@ -507,3 +508,25 @@ class Workspace(Sessions):
         from sessionary.layouts.amplifier.project_rename import carry_out
 
         carry_out(move, passed=passed, fs=self._fs)
+
+    # -- sync
+
+    def sync_status(
+        self, settings: Path | None = None, *, passed: Callable[[], None] = lambda: None
+    ) -> Report:
+        """The state of every session on this machine and on the remote. Changes nothing in either.
+
+        Args:
+            settings: the settings file; by default that of `sessionary sync init`.
+            passed: called with each request to the remote.
+
+        Raises:
+            NotFound: no remote was set up.
+            Corrupt, Invalid, Unsupported: the settings are damaged, or not supported.
+            RemoteError: the remote does not answer.
+            StorageFailed: a file cannot be read.
+        """
+        from sessionary.workspace.syncing import Local, chosen, connected, state_of_commands
+
+        with connected(Local(self, chosen(settings), state_of_commands()), passed) as remote:
+            return remote.status()

@@ -15,6 +15,7 @@ from sessionary.errors import NotFound
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.restoring import Generation, Restored
+from sessionary.workspace.syncing import Connection
 
 
 @click.command(
@@ -111,7 +112,7 @@ def restore_command(
     return 0
 
 
-def _session(remote: places.Connection, word: str, *, keep: bool = True) -> tuple[Engine, SessionRef]:
+def _session(remote: Connection, word: str, *, keep: bool = True) -> tuple[Engine, SessionRef]:
     """The local session that a word names, and its engine."""
     found = remote.find(word, keep=keep)
     if found is None:

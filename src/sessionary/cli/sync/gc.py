@@ -23,6 +23,7 @@ from sessionary.sync.gc.removal import RETENTION, Removal, Remover
 from sessionary.sync.remote import collectable
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import Settings
+from sessionary.workspace.syncing import chosen
 
 LONGEST = 36500
 """Maximum of --days: a hundred years."""
@@ -65,7 +66,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
 
     There is no undo of --remove.
     """
-    choice = places.chosen(settings_path)
+    choice = chosen(settings_path)
     settings, inner = choice.settings, choice.connect()
     remote = RetryingRemote(inner)
     try:

@@ -23,6 +23,7 @@ from sessionary.errors import AlreadyExists, Unsupported
 from sessionary.sync.remote import OpenRemote
 from sessionary.sync.remotes import check_address
 from sessionary.sync.settings import Settings, save_settings, stable_name
+from sessionary.workspace.syncing import of_settings, settings_at
 
 _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)
 """Parts of option names that denote credentials; the id of a key is not one."""
@@ -99,7 +100,7 @@ def init_command(
     There is no undo; `sync init --replace` sets a new remote.
     """
     check_address(address)
-    place = places.settings_at(settings_path)
+    place = settings_at(settings_path)
     if not replace and stat_or_none(OS_FS, str(place)) is not None:
         raise AlreadyExists(f"{place} already has settings", path=place, hint="use --replace to replace them")
     settings = Settings(
@@ -117,7 +118,7 @@ def init_command(
     )
     settings.rules()
     made = settings.encrypt is not None and _make_key(settings.encrypt)
-    apart, there = _try(places.of_settings(settings).connect())
+    apart, there = _try(of_settings(settings).connect())
     save_settings(place, settings)
     if json_:
         output.value(_object(settings, place, apart, there, made))

@@ -34,7 +34,7 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool, json_:
     """
     here = select()
     with places.connected(here, "pushing") as remote:
-        remote.finish_removal()
+        places.finish_removal(here.settings, remote.remote)
         report = remote.report(map(remote.push, remote.engines(allow_many_deletions=many_deletions)))
     return print_result(report, here, json_=json_)
 
@@ -61,7 +61,7 @@ def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
     """
     here = select()
     with places.connected(here, "pulling") as remote:
-        remote.finish_removal()
+        places.finish_removal(here.settings, remote.remote)
         report = remote.report(map(remote.pull, remote.engines()), others=True)
     return print_result(report, here, json_=json_)
 
@@ -85,6 +85,5 @@ def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, j
     options.one_format(json_, jsonl)
     here = select()
     with places.connected(here, "looking") as remote:
-        found = (engine.status(remote.heads) for engine in remote.engines(keep=False))
-        report = remote.report(found, others=True)
+        report = remote.status()
     return print_result(report, here, json_=json_, jsonl=jsonl, all_=all_)

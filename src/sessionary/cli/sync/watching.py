@@ -23,6 +23,7 @@ from sessionary.cli.text import harmless
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.remote import HeadRecord, OpenRemote
 from sessionary.sync.report import Hold, Report, SyncStatus
+from sessionary.workspace.syncing import Connection
 
 _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.DIVERGED, SyncStatus.FAILED)
 
@@ -148,8 +149,8 @@ class Watch:
         heads, self._heads = self._heads, None
         try:
             with Progress("carrying", None) as progress:
-                remote = places.Connection(self._here, self._remote, progress)
-                remote.finish_removal(partial(_rest, stop))
+                remote = Connection(self._here, self._remote, progress.advance)
+                places.finish_removal(self._here.settings, remote.remote, partial(_rest, stop))
                 if stop.is_set():
                     return
                 if pull:
