@@ -11,7 +11,7 @@ from sessionary.cli import options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.files import ABANDONED
-from sessionary.layouts.brainstorm.lifecycle import LOW_SCORE
+from sessionary.layouts.brainstorm.store import LOW_SCORE
 from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, say
 
 

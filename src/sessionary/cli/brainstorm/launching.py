@@ -18,9 +18,8 @@ from sessionary.errors import AlreadyExists, TransitionError
 from sessionary.layouts.brainstorm.constants import DAYS_KEPT, MODES, PERSONAS
 from sessionary.layouts.brainstorm.files import IN_PROGRESS
 from sessionary.layouts.brainstorm.maintenance import Cleaned
-from sessionary.layouts.brainstorm.queries import Found
 from sessionary.layouts.brainstorm.reading import Row
-from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.store import BrainstormStore, Found
 from sessionary.layouts.brainstorm.texts import launch_prompt, saved, say
 
 _RESUME, _NEW = "1", "2"

@@ -6,9 +6,8 @@ docs/formats/brainstorm.md describes the format and how it is read. `BrainstormS
 
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.navigation import Jump
-from sessionary.layouts.brainstorm.queries import Found
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.store import BrainstormStore, Found
 
 __all__ = ["Brainstorm", "BrainstormStore", "Cleaned", "Found", "Jump", "MigratedFile", "Row"]

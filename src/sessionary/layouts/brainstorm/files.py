@@ -91,6 +91,10 @@ class SessionFiles:
             error.path = error.path or os.path.join(self.folder, f"{slug}{SUFFIX}")
             raise
 
+    def read(self, slug: str) -> Brainstorm:
+        """The session of that name. Raises as `brainstorm_of`, or NotFound."""
+        return brainstorm_of(self.bytes_of(slug), self.path(slug), slug)
+
     def change(
         self,
         slug: str,
@@ -118,7 +122,7 @@ class SessionFiles:
         with self.call(operation, slug):
             self.bytes_of(slug)  # a missing session must not leave a lock file
             with self.held(slug):
-                found, migrated = brainstorm_of(self.bytes_of(slug), self.path(slug), slug)
+                found = self.read(slug)
                 if found.status not in (IN_PROGRESS, *ended):
                     raise _finished(slug, found.status)
                 worked = works(found.session)
@@ -128,43 +132,37 @@ class SessionFiles:
                     if worked:
                         navigation.pass_time(found.session, now)
                     found.session["updated"] = write_time(now)
-                    self.replace(found, backup=migrated.changed)
+                    self.store(found)
                 return found, result
 
-    def note(
-        self, slug: str, operation: str, step: Callable[[Session], T], now: datetime | None
-    ) -> tuple[Brainstorm, T]:
-        """A change that does not look at the clock; returns the session then, and the result of `step`."""
-        return self.change(slug, operation, lambda session, _: step(session), now)
-
-    def replace(self, session: Brainstorm, *, backup: bool) -> None:
+    def store(self, session: Brainstorm) -> None:
         """Store a document over the bytes from which it was read, if it differs from them. The lock must be held."""
         if session.stored is None:
             data = dump_yaml(session.document)
             atomic.create(session.path, data, fs=self.fs)
-            session.stored = data
-            return
-        data = edit_yaml(session.stored, session.document, path=session.path)
-        if data == session.stored:
-            return
-        if backup:
-            trash.keep_backup(self.fs, session.path, session.stored)
-        atomic.replace(session.path, (data,), fs=self.fs)
-        session.stored = data
+        else:
+            data = edit_yaml(session.stored, session.document, path=session.path)
+            if data == session.stored:
+                return
+            if session.is_migrated:
+                trash.keep_backup(self.fs, session.path, session.stored)
+            atomic.replace(session.path, (data,), fs=self.fs)
+        session.stored, session.is_migrated = data, False
 
-    def make_room(self, slug: str, *, new: bool, now: datetime) -> None:
-        """Archive an existing session whose name a new one takes. The lock must be held.
+    def make_room(self, slug: str, data: bytes, *, new: bool, now: datetime) -> None:
+        """Store a file under the name of a session; one that has the name is archived. The lock must be held.
 
         Raises:
             AlreadyExists: a session has the name, and `new` is False.
             Corrupt, SchemaError, Unsupported: the existing file cannot be read.
         """
         path = self.path(slug)
-        data = bytes_at(self.fs, path)
-        if data is None:
+        present = bytes_at(self.fs, path)
+        if present is None:
+            atomic.create(path, data, fs=self.fs)
             return
-        read = parse(data, path, slug)
-        session = read.migrated.document.get("session")
+        document = parse(present, path, slug).migrated.document
+        session = document.get("session")
         status = session.get("status") if isinstance(session, dict) else None
         if not new:
             raise AlreadyExists(
@@ -175,11 +173,12 @@ class SessionFiles:
         name = slug
         if isinstance(session, dict):
             name = session["id"] if is_id(session.get("id"), slug) else slug
-        if isinstance(session, dict) and status == IN_PROGRESS:
-            session["status"] = ABANDONED
-            session["updated"] = write_time(now)
-            data = edit_yaml(data, read.migrated.document, path=path)
-        trash.archive(self.fs, self.folder, name, data)
+            if status == IN_PROGRESS:
+                session["status"] = ABANDONED
+                session["updated"] = write_time(now)
+                present = edit_yaml(present, document, path=path)
+        trash.archive(self.fs, self.folder, name, present)
+        atomic.replace(path, (data,), fs=self.fs)
 
 
 def _finished(slug: str, status: str) -> TransitionError:

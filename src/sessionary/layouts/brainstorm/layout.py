@@ -163,8 +163,8 @@ class BrainstormLayout:
         except Corrupt as error:
             return Row(ref.session_id, ref.locator, problems=(refusal(error, ref.locator),)), None
         except OSError as error:
-            told: StorageFailed = storage_failed(error, "read", ref.locator, session=ref.session_id)
-            return Row(ref.session_id, ref.locator, problems=(refusal(told, ref.locator),)), None
+            failed: StorageFailed = storage_failed(error, "read", ref.locator, session=ref.session_id)
+            return Row(ref.session_id, ref.locator, problems=(refusal(failed, ref.locator),)), None
         return row_of(data, ref.locator, ref.session_id, fs=self._fs), found
 
 

@@ -12,7 +12,16 @@ from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, is_slug
 from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, SessionFiles
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.reading import (
+    Row,
+    brainstorm_of,
+    bytes_at,
+    names,
+    parse,
+    refusal,
+    row_at,
+    rows,
+)
 from sessionary.model import Problem, Severity
 
 # A temporary file has the name of its target: a session, its backup, or an archived one with its date.
@@ -85,15 +94,8 @@ def clean_up(
         try:
             done += _discard(files, row.slug, days, now, erase=erase)
         except SessionaryError as error:
-            problem = Problem(
-                "not_moved",
-                Severity.note,
-                row.path,
-                None,
-                None,
-                f"not moved: {error}",
-                "try again later",
-            )
+            message, remedy = f"not moved: {error}", "try again later"
+            problem = Problem("not_moved", Severity.note, row.path, None, None, message, remedy)
             done.append(Cleaned(row, problem=problem))
     return done
 
@@ -124,14 +126,13 @@ def _discard(files: SessionFiles, slug: str, days: int, now: datetime, *, erase:
         return [Cleaned(row, None if erase else moved_to)]
 
 
-def migrate_all(files: SessionFiles, *, dry_run: bool) -> list[MigratedFile]:
-    """Store every older file in the current version; see `BrainstormStore.migrate`."""
-    return [
-        done for slug in names(files.fs, files.folder) if (done := migrate_one(files, slug, dry_run=dry_run))
-    ]
+def migrate(files: SessionFiles, slug: str | None, *, dry_run: bool) -> list[MigratedFile]:
+    """Store every older file, or one, in the current version; see `BrainstormStore.migrate`."""
+    slugs = names(files.fs, files.folder) if slug is None else [slug]
+    return [done for each in slugs if (done := _migrate(files, each, dry_run=dry_run))]
 
 
-def migrate_one(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFile | None:
+def _migrate(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFile | None:
     """Store one older file in the current version; None if it has that already."""
     path = f"{files.folder}/{slug}{SUFFIX}"
     try:
@@ -145,20 +146,13 @@ def migrate_one(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFil
             return MigratedFile(slug, migrated.was, migrated.healed)
         with files.call("migrate", slug), files.held(slug):
             data = files.bytes_of(slug)
-            session, migrated = brainstorm_of(data, path, slug)
-            files.replace(session, backup=migrated.changed)
-            backup = trash.keep_backup(files.fs, path, data) if migrated.changed else None
+            session = brainstorm_of(data, path, slug)
+            backup = trash.keep_backup(files.fs, path, data) if session.is_migrated else None
+            files.store(session)
             return MigratedFile(slug, migrated.was, migrated.healed, backup)
+    except (Corrupt, SchemaError, Unsupported) as error:
+        was, problem = str(error.details.get("version", "")), refusal(error, path, "bad_field")
     except SessionaryError as error:
-        return MigratedFile(slug, str(error.details.get("version", "")), False, None, _left(error, path))
-
-
-def _left(error: SessionaryError, path: str) -> Problem:
-    """Why a file was not migrated: it cannot be read, or could not be written."""
-    if not isinstance(error, Corrupt | SchemaError | Unsupported):
-        message = f"not migrated: {error.message}"
-        return Problem(
-            "not_migrated", Severity.note, path, None, None, message, error.hint or "try again later"
-        )
-    code, line = error.details.get("code", "bad_field"), error.details.get("line")
-    return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)
+        message, remedy = f"not migrated: {error.message}", error.hint or "try again later"
+        was, problem = "", Problem("not_migrated", Severity.note, path, None, None, message, remedy)
+    return MigratedFile(slug, was, False, None, problem)

@@ -11,13 +11,12 @@ idempotent.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from sessionary.errors import Unsupported
 from sessionary.layouts.brainstorm.constants import MODES, READABLE, VERSION, read_time
 from sessionary.layouts.brainstorm.fields import read_flag
-from sessionary.layouts.brainstorm.navigation import duration
+from sessionary.layouts.brainstorm.navigation import duration, list_in
 
 Document = dict[str, Any]
 
@@ -80,14 +79,18 @@ def migrate(document: Document, *, path: str | None = None) -> Migrated:
     if inner is not None and root == READABLE[0]:
         root = version_of(inner)  # the file is one with an old version at the root
     if root not in READABLE:
-        raise _unknown(root, path)
+        raise Unsupported(
+            f"{path or 'the document'} has version {root}; known are {' and '.join(READABLE)}",
+            operation="load",
+            path=path,
+            details={"code": "unknown_version", "version": root},
+            hint="update Sessionary; the file is unchanged",
+        )
     healed = inner is not None
     if isinstance(session, dict):
         healed = _gather_stray(new, session) or healed
-        if healed:
-            _from_1_0(session)  # fields that the incomplete migration left out
-        for step in _STEPS[READABLE.index(root) :]:
-            step(session)
+        if healed or root != VERSION:
+            _from_1_0(session)  # after an incomplete migration for the fields that it left out
         _gather_stray(new, session)  # fields that the session now has too
     new["format_version"] = VERSION
     return Migrated(new, was, healed)
@@ -132,7 +135,7 @@ def _from_1_0(session: dict[str, Any]) -> None:
                 "source": "manual",
                 "weak_axes": [],
             }
-            for place, slug in enumerate(_list(session.get("techniques_used")), 1)
+            for place, slug in enumerate(list_in(session, "techniques_used"), 1)
         ]
     for name in ("party", "panel"):
         for field, default in ((f"{name}_active", False), (f"{name}_history", [])):
@@ -151,7 +154,7 @@ def _mode_of(session: dict[str, Any]) -> str:
 def _fill_times(session: dict[str, Any]) -> None:
     """The two fields that 1.2 requires and most older files lack."""
     if session.get("started_at") is None:
-        first = next((entry for entry in _list(session.get("history")) if isinstance(entry, dict)), {})
+        first = next((entry for entry in list_in(session, "history") if isinstance(entry, dict)), {})
         started = session.get("created") or first.get("timestamp")
         if started is not None:
             session["started_at"] = started
@@ -160,21 +163,3 @@ def _fill_times(session: dict[str, Any]) -> None:
         minutes = None if updated is None else duration(session, updated)
         if minutes is not None:
             session["duration_minutes"] = minutes
-
-
-_STEPS: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_from_1_0,)
-"""The n-th step converts the n-th of `READABLE` to the next."""
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _unknown(version: str, path: str | None) -> Unsupported:
-    return Unsupported(
-        f"{path or 'the document'} has version {version}; known are {' and '.join(READABLE)}",
-        operation="load",
-        path=path,
-        details={"code": "unknown_version", "version": version},
-        hint="update Sessionary; the file is unchanged",
-    )

@@ -78,14 +78,11 @@ def begin(
 ) -> None:
     """Add the entry of an iteration that starts now, with the score and the phase of the session."""
     asked = texts(questions, "a question")
-    earlier = [entry for number, entry in sorted(live(session).items()) if number < iteration]
-    before = earlier[-1].get("ems") if earlier else None
-    delta = session["ems"] - before if type(before) is int else 0
     entry = {
         "iteration": iteration,
         "phase": session["phase"],
         "ems": session["ems"],
-        "ems_delta": delta,
+        "ems_delta": _delta(session, iteration),
         "questions": asked,
         "responses": [],
         "timestamp": write_time(now),
@@ -94,6 +91,13 @@ def begin(
     session["iteration"] = iteration
     if last_question is not None or asked:
         session["last_question"] = asked[-1] if last_question is None else last_question
+
+
+def _delta(session: Session, iteration: int) -> int:
+    """The score compared with that of the iteration before this one."""
+    earlier = [entry for number, entry in sorted(live(session).items()) if number < iteration]
+    before = earlier[-1].get("ems") if earlier else None
+    return session["ems"] - before if type(before) is int else 0
 
 
 def answer(session: Session, responses: Sequence[str], *, duration: int | None, now: datetime) -> bool:
@@ -140,7 +144,12 @@ def _branch(session: Session, entries: dict[int, Entry], at: int, now: datetime)
 
 
 def rescore(
-    session: Session, *, ems: int | None, axes: dict[str, int] | None, phase: str | None, entry_too: bool
+    session: Session,
+    *,
+    ems: int | None,
+    axes: dict[str, int] | None,
+    phase: str | None,
+    entry_too: bool = True,
 ) -> None:
     """Set score and phase; with `entry_too` also in the entry of the current iteration, which then agrees.
 
@@ -162,16 +171,13 @@ def rescore(
         session["ems"] = whole(ems, 0, 100, "the score")
     if phase is not None:
         _change_phase(session, one_of(phase, PHASES, "phase"))
-    entries = live(session)
-    entry = entries.get(session["iteration"])
+    entry = live(session).get(session["iteration"])
     if entry is None or not entry_too:
         return
     entry["phase"] = session["phase"]
     if entry.get("ems") != session["ems"]:
-        earlier = [other for number, other in sorted(entries.items()) if number < session["iteration"]]
-        before = earlier[-1].get("ems") if earlier else None
         entry["ems"] = session["ems"]
-        entry["ems_delta"] = session["ems"] - before if type(before) is int else 0
+        entry["ems_delta"] = _delta(session, session["iteration"])
 
 
 def _change_phase(session: Session, phase: str) -> None:
@@ -199,38 +205,42 @@ def sum_up_transition(session: Session, summary: Mapping[str, Any]) -> None:
 def go_on(
     session: Session,
     questions: Sequence[str],
+    scores: Mapping[str, Any],
     *,
-    ems: int | None,
-    axes: dict[str, int] | None,
-    phase: str | None,
     last_question: str | None,
     now: datetime,
 ) -> Jump:
     """Move to the next iteration: the stored one while the cursor is back, else a new one.
 
+    Args:
+        session: the session.
+        questions: the questions of a new iteration.
+        scores: its initial `ems`, `axes` and `phase`, None for each that stays.
+        last_question: the next one to answer.
+        now: the time.
+
     Raises:
         TransitionError: new values were given while the cursor is back.
     """
     at = session["iteration"]
-    ahead = sorted(number for number in live(session) if number > at)
-    if not ahead:
-        if at not in live(session):  # a file without history: keep the current iteration for going back
-            left = read_time(session.get("updated")) or now
-            begin(session, at, questions=(), last_question=session.get("last_question"), now=left)
-        before = session["ems"], session["phase"]
-        rescore(session, ems=ems, axes=axes, phase=phase, entry_too=False)
-        begin(session, at + 1, questions=questions, last_question=last_question, now=now)
-        after = session["ems"], session["phase"]
-        return Jump(
-            -1, (at, at + 1), (before[0], after[0]), (before[1], after[1]), texts(questions, "a question")
-        )
-    if questions or ems is not None or axes is not None or phase is not None or last_question is not None:
-        raise TransitionError(
-            f"the session is at iteration {at} of {max(ahead)}, and the next one already exists",
-            details={"iteration": at, "tip": max(ahead)},
-            hint="continue without new values to go forward, or answer first, which starts a branch",
-        )
-    return _restore(session, ahead[0])
+    entries = live(session)
+    ahead = sorted(number for number in entries if number > at)
+    if ahead:
+        if questions or last_question is not None or any(value is not None for value in scores.values()):
+            raise TransitionError(
+                f"the session is at iteration {at} of {ahead[-1]}, and the next one already exists",
+                details={"iteration": at, "tip": ahead[-1]},
+                hint="continue without new values to go forward, or answer first, which starts a branch",
+            )
+        return _restore(session, ahead[0])
+    if at not in entries:  # a file without history: keep the current iteration for going back
+        left = read_time(session.get("updated")) or now
+        begin(session, at, questions=(), last_question=session.get("last_question"), now=left)
+    ems, phase = session["ems"], session["phase"]
+    rescore(session, **scores, entry_too=False)
+    begin(session, at + 1, questions=questions, last_question=last_question, now=now)
+    asked = texts(questions, "a question")
+    return Jump(-1, (at, at + 1), (ems, session["ems"]), (phase, session["phase"]), asked)
 
 
 def go_back(session: Session, steps: int, now: datetime) -> Jump:
@@ -349,8 +359,8 @@ def duration(session: Session, now: datetime) -> int | None:
     if started is None:
         return floor if known else None
     changed = read_time(session.get("updated")) or started
-    told = (read_time(entry.get("timestamp")) for entry in history)
-    moments = [time for time in (started, *told, changed, now) if time is not None]
+    begun = (read_time(entry.get("timestamp")) for entry in history)
+    moments = [time for time in (started, *begun, changed, now) if time is not None]
     since = floor + _minutes_between(min(changed, now), now, started) if known else 0
     return max(floor, since, int(sum(parts)), _worked(sorted(time for time in moments if time <= now)))
 

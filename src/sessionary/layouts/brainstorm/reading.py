@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
-from sessionary.disk.fs import OS_FS, READ, Fs, placeholder_name, read_all, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, placeholder_name, read_all, require_regular, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.brainstorm.constants import SUFFIX, VERSION, is_slug, is_whole
 from sessionary.layouts.brainstorm.fields import faults_of
@@ -20,8 +18,6 @@ from sessionary.layouts.brainstorm.migrations import Migrated, migrate
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.conflict_copies import copy_of, copy_problem, is_there, not_downloaded
 from sessionary.model import Problem, Severity, health
-
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer, possibly forever
 
 
 class Row(NamedTuple):
@@ -74,6 +70,11 @@ class Row(NamedTuple):
     parent: str | None = None
 
     @property
+    def name(self) -> str:
+        """The name of its file without the suffix: the slug; in the archive, the id."""
+        return os.path.basename(self.path).removesuffix(SUFFIX)
+
+    @property
     def readable(self) -> bool:
         """False if the session cannot be resumed before its file is corrected."""
         return all(problem.severity < Severity.stops_resume for problem in self.problems)
@@ -85,9 +86,8 @@ class Row(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A file, as read: its value, and the same in the current version."""
+    """A file, as read: the document in the current version, and its faults."""
 
-    value: Any
     migrated: Migrated
     faults: Faults
 
@@ -133,10 +133,10 @@ def parse(data: bytes, path: str, slug: str | None, *, strict: bool = False) -> 
             "the next change stores the new version, with a backup",
             Severity.cosmetic,
         )
-    return Read(value, migrated, faults)
+    return Read(migrated, faults)
 
 
-def brainstorm_of(data: bytes, path: str, slug: str) -> tuple[Brainstorm, Migrated]:
+def brainstorm_of(data: bytes, path: str, slug: str) -> Brainstorm:
     """The session in the bytes of a file.
 
     Raises:
@@ -145,7 +145,7 @@ def brainstorm_of(data: bytes, path: str, slug: str) -> tuple[Brainstorm, Migrat
     """
     read = parse(data, path, slug)
     read.faults.raise_any(Severity.stops_resume, operation="load", session=slug)
-    return Brainstorm(read.migrated.document, path, read.faults.problems(), data), read.migrated
+    return Brainstorm(read.migrated.document, path, read.faults.problems(), data, read.migrated.changed)
 
 
 def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
@@ -155,11 +155,9 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
         Corrupt: it is larger than any session, and was not read.
         OSError: it does not exist, is not a regular file (a pipe would never end), or cannot be read.
     """
-    fd = fs.open(path, READ | _AT_ONCE)
+    fd = fs.open(path, READ)
     try:
-        found = fs.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
+        found = require_regular(fs.fstat(fd))
         if found.st_size > LIMITS.size:
             raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)
         return read_all(fs, fd), found
@@ -281,10 +279,11 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False, fs: Fs = 
     )
 
 
-def refusal(error: Corrupt | SchemaError | Unsupported | StorageFailed, path: str) -> Problem:
-    """The problem for an unreadable file."""
-    code = error.details.get("code", "unreadable")
-    line = error.details.get("line")
+def refusal(
+    error: Corrupt | SchemaError | Unsupported | StorageFailed, path: str, code: str = "unreadable"
+) -> Problem:
+    """The problem for an unreadable file; `code` if the error has none."""
+    code, line = error.details.get("code", code), error.details.get("line")
     return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessionary.errors import Invalid, NotFound
-from sessionary.layouts.brainstorm.constants import MODES, PANEL_PHASES, SOURCES, is_slug, one_of, whole
+from sessionary.layouts.brainstorm.constants import (
+    MODES,
+    PANEL_PHASES,
+    PERSONAS,
+    SOURCES,
+    is_slug,
+    one_of,
+    whole,
+)
 from sessionary.layouts.brainstorm.navigation import Session, grown, texts
 
 UNKNOWN_CATEGORY = "unknown"
@@ -20,10 +28,17 @@ def set_mode(session: Session, mode: str) -> None:
         grown(session, f"{name}_history")
 
 
+def lead(session: Session, persona: str | None, mode: str | None) -> None:
+    """Set facilitator and facilitation mode, if given."""
+    if persona is not None:
+        session["persona"] = one_of(persona, PERSONAS, "persona")
+    if mode is not None:
+        set_mode(session, mode)
+
+
 def technique(
     session: Session,
     slug: str,
-    *,
     category: str,
     reason: str,
     applied: bool,
@@ -77,11 +92,10 @@ def _count_random(session: Session, category: str) -> None:
     counts[category] = (present if type(present) is int else 0) + 1
 
 
-def party_round(
+def party(
     session: Session,
     topic: str,
     contributions: Sequence[Mapping[str, Any]],
-    *,
     synthesis: str,
     user_question: str,
     personas: Sequence[str] | None,
@@ -98,11 +112,10 @@ def party_round(
     })  # fmt: skip
 
 
-def panel_round(
+def panel(
     session: Session,
     topic: str,
     contributions: Sequence[Mapping[str, Any]],
-    *,
     phase: str,
     convergent: Sequence[str],
     tensions: Sequence[str],
@@ -128,10 +141,17 @@ def panel_round(
 
 def _add_round(session: Session, name: str, content: dict[str, Any]) -> int:
     history = grown(session, name)
-    numbers = [item["round"] for item in history if isinstance(item, dict) and type(item.get("round")) is int]
-    number: int = max([*numbers, 0]) + 1
+    number = _next(history, "round")
     history.append({"round": number, **content})
     return number
+
+
+def _next(items: Sequence[Any], field: str) -> int:
+    """The number after the largest of these items."""
+    numbers: list[int] = [
+        item[field] for item in items if isinstance(item, dict) and type(item.get(field)) is int
+    ]
+    return max([*numbers, 0]) + 1
 
 
 def _contribution(
@@ -163,8 +183,7 @@ def add_idea(session: Session, content: str, score: int | None) -> int:
     if not _text(content, "an idea").strip():
         raise Invalid("the idea is empty", hint="give a text")
     ideas = grown(session, "ideas")
-    numbers = [idea["id"] for idea in ideas if isinstance(idea, dict) and type(idea.get("id")) is int]
-    number: int = max([*numbers, 0]) + 1
+    number = _next(ideas, "id")
     idea: dict[str, Any] = {"id": number, "content": content}
     if score is not None:
         idea["score"] = whole(score, 0, 10, "the score")

@@ -24,12 +24,14 @@ class Brainstorm:
         path: its file; empty if it has none yet.
         problems: oddities, and notes of an operation.
         stored: the bytes from which it was read; None if it has no file yet.
+        is_migrated: True if those bytes are of an older version.
     """
 
     document: dict[str, Any]
     path: str = ""
     problems: list[Problem] = field(default_factory=list)
     stored: bytes | None = None
+    is_migrated: bool = False
 
     @property
     def session(self) -> dict[str, Any]:

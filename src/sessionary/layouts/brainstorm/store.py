@@ -9,20 +9,56 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sessionary.disk.fs import OS_FS, Fs, expanded
+from sessionary.codec.yaml_edit import same
+from sessionary.codec.yaml_write import dump_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
-from sessionary.layouts.brainstorm import iterations, lifecycle, maintenance, queries, rounds, saving, trash
-from sessionary.layouts.brainstorm.constants import DAYS_KEPT, FOLDER, MODES, PERSONAS, PHASES
-from sessionary.layouts.brainstorm.files import SessionFiles
+from sessionary.errors import AlreadyExists, Conflict, Invalid, NotFound, TransitionError
+from sessionary.layouts import cleaned_up
+from sessionary.layouts.brainstorm import maintenance, navigation, rounds, trash
+from sessionary.layouts.brainstorm.constants import (
+    DAYS_KEPT,
+    FOLDER,
+    MODES,
+    PERSONAS,
+    PHASES,
+    SUFFIX,
+    VERSION,
+    check_slug,
+    one_of,
+    session_id,
+    write_time,
+)
+from sessionary.layouts.brainstorm.fields import SESSION, faults_of
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, SessionFiles
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
-from sessionary.layouts.brainstorm.navigation import Jump
-from sessionary.layouts.brainstorm.queries import Found
-from sessionary.layouts.brainstorm.reading import Row, rows
+from sessionary.layouts.brainstorm.navigation import Jump, Session
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.model import Problem
+from sessionary.layouts.clock import believed, future_note
+from sessionary.layouts.session_ids import LATEST, one_named
+from sessionary.model import Problem, Severity
+
+LOW_SCORE = 60
+"""A lower score at the finish is reported."""
+
+_CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # accepted in a file, refused from a call
+
+
+class Found(NamedTuple):
+    """The result of a launch.
+
+    Attributes:
+        sessions: those that can be resumed, the one that changed last first; with a slug the session of that
+        name, whatever its status.
+        problems: unreadable files; they block a new session of that name.
+    """
+
+    sessions: list[Row]
+    problems: list[Problem]
 
 
 class BrainstormStore:
@@ -61,7 +97,14 @@ class BrainstormStore:
             NotFound: there is none.
             AmbiguousId: several match.
         """
-        return queries.find(self._files, name)
+        with self._files.call("find", name):
+            found = one_named(name, names(self._files.fs, self.folder), "brainstorm sessions")
+            if found is None and name == LATEST:
+                found = max(self.list(), key=lambda row: believed(row.updated), default=Row("", "")).slug
+            if not found:
+                hint = "`sessionary brainstorm list` lists all"
+                raise NotFound(f"no brainstorm session {name}", hint=hint)
+            return found
 
     def detect(self, slug: str | None = None) -> Found:
         """The sessions that can be resumed. Reads only.
@@ -69,7 +112,11 @@ class BrainstormStore:
         Args:
             slug: the requested session; None for all that are in progress.
         """
-        return queries.detect(self._files, slug)
+        row = None if slug is None else row_at(self._files.fs, self.path(slug), slug)
+        found = [*self.list()] if slug is None else [] if row is None else [row]
+        usable = [row for row in found if row.readable and (slug is not None or row.status == IN_PROGRESS)]
+        usable.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
+        return Found(usable, [problem for row in found if not row.readable for problem in row.problems])
 
     def validate(self, slug: str | None = None, *, strict: bool = False) -> list[Problem]:
         """All problems of a session, or of all of them. Reads only.
@@ -81,7 +128,15 @@ class BrainstormStore:
         Raises:
             NotFound: no session has that name.
         """
-        return queries.validate(self._files, slug, strict=strict)
+        problems: list[Problem] = []
+        for name in names(self._files.fs, self.folder) if slug is None else [check_slug(slug)]:
+            path = os.path.join(self.folder, f"{name}{SUFFIX}")
+            row = row_at(self._files.fs, path, name, strict=strict)
+            if row is not None:
+                problems += [*row.problems, *future_note("updated", row.updated, path)]
+            elif slug is not None:
+                self._files.bytes_of(slug)  # raises NotFound
+        return problems
 
     # -- the session as a whole
 
@@ -123,20 +178,20 @@ class BrainstormStore:
             Invalid: a value that the format does not allow.
             Corrupt, Unsupported: the existing file cannot be read; it is unchanged.
         """
-        return saving.create(
-            self._files,
-            slug,
-            questions=questions,
-            last_question=last_question,
-            persona=persona,
-            mode=mode,
-            phase=phase,
-            ems=ems,
-            axes=axes,
-            progressive=progressive,
-            new=new,
-            now=now,
-        )
+        now = now or datetime.now(UTC)
+        with self._files.call("create", slug):
+            session = _fresh(check_slug(slug), one_of(persona, PERSONAS, "persona"), now)
+            rounds.set_mode(session, mode)
+            if progressive:
+                session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
+            navigation.rescore(session, ems=None if axes else ems, axes=axes, phase=phase)
+            navigation.begin(session, 1, questions=questions, last_question=last_question, now=now)
+            ordered = {name: session[name] for name in SESSION if name in session}
+            data = dump_yaml({"format_version": VERSION, "session": ordered})
+            make_folder(self._files.fs, self.folder)
+            with self._files.held(slug):
+                self._files.make_room(slug, data, new=new, now=now)
+            return brainstorm_of(data, self.path(slug), slug)
 
     def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
         """Return the session of that name; an older file is stored in the current version.
@@ -154,7 +209,13 @@ class BrainstormStore:
             SchemaError: its identity or position is missing or wrong.
             Unsupported: its version is unknown; the file is unchanged.
         """
-        return saving.load(self._files, slug, store_migration=store_migration)
+        with self._files.call("load", slug):
+            found = self._files.read(slug)
+            if found.is_migrated and store_migration:
+                with self._files.held(slug):
+                    found = self._files.read(slug)
+                    self._files.store(found)
+            return found
 
     def save(self, session: Brainstorm, *, now: datetime | None = None) -> bool:
         """Store a session whose document was changed; True if there was a difference.
@@ -167,7 +228,44 @@ class BrainstormStore:
             Conflict: the file has changed since the session was read; nothing was written.
             TransitionError: a finished session would be reopened.
         """
-        return saving.save(self._files, session, now=now)
+        if not isinstance(session, Brainstorm):
+            raise Invalid(
+                "the value to save is not a session", operation="save", hint="pass the result of `load`"
+            )
+        inner = session.document.get("session")
+        slug = check_slug(inner.get("slug") if isinstance(inner, dict) else None)
+        with self._files.call("save", slug):
+            make_folder(self._files.fs, self.folder)
+            with self._files.held(slug):
+                return self._save(session, slug, now or datetime.now(UTC))
+
+    def _save(self, session: Brainstorm, slug: str, now: datetime) -> bool:
+        path = self.path(slug)
+        data = bytes_at(self._files.fs, path)
+        if data is None and session.stored is not None:
+            hint = "it may be in the trash or the archive"
+            raise NotFound(f"session {slug} does not exist any more", hint=hint)
+        before = None if data is None else parse(data, path, slug)
+        after = faults_of(session.document, slug=slug, path=path, data=None, strict=False)
+        known = set(before.faults.found) if before is not None else set()
+        for fault in tuple(after.found):
+            if fault.code in _CALLS_ONLY and fault not in known:
+                after.add("bad_field", fault.keys, fault.message, fault.repair)
+        after.raise_any(Severity.stops_resume, operation="save", session=slug)
+        if before is not None and _alike(before.migrated.document, session.document):
+            session.path, session.stored = path, data
+            return False
+        if data != session.stored:
+            hint = "load it again and repeat the change"
+            raise Conflict(f"session {slug} was changed since it was read", hint=hint)
+        if before is not None:
+            was = before.migrated.document["session"].get("status")
+            if was != session.status and was in (COMPLETED, ABANDONED):
+                raise TransitionError(f"session {slug} is {was}", hint="use `reopen`")
+        session.session["updated"] = write_time(now)
+        session.path = path
+        self._files.store(session)
+        return True
 
     # -- iterations; each raises TransitionError if the session is finished
 
@@ -203,18 +301,13 @@ class BrainstormStore:
             TransitionError: the session is finished.
             Invalid: no answer, or a value that the format does not allow.
         """
-        return iterations.answer(
-            self._files,
-            slug,
-            responses,
-            ems=ems,
-            axes=axes,
-            phase=phase,
-            persona=persona,
-            mode=mode,
-            duration=duration,
-            now=now,
-        )
+
+        def step(session: Session, now: datetime) -> None:
+            navigation.answer(session, responses, duration=duration, now=now)
+            navigation.rescore(session, ems=ems, axes=axes, phase=phase)
+            rounds.lead(session, persona, mode)
+
+        return self._files.change(slug, "answer", step, now)[0]
 
     def continue_(
         self,
@@ -247,18 +340,14 @@ class BrainstormStore:
         Raises:
             TransitionError: the session is finished, or new values were given after a step back.
         """
-        return iterations.go_on(
-            self._files,
-            slug,
-            questions,
-            ems=ems,
-            axes=axes,
-            phase=phase,
-            persona=persona,
-            mode=mode,
-            last_question=last_question,
-            now=now,
-        )
+
+        def step(session: Session, now: datetime) -> Jump:
+            scores: dict[str, Any] = {"ems": ems, "axes": axes, "phase": phase}
+            jump = navigation.go_on(session, questions, scores, last_question=last_question, now=now)
+            rounds.lead(session, persona, mode)
+            return jump
+
+        return self._files.change(slug, "continue", step, now, works=navigation.at_tip)[1]
 
     def checkpoint(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
         """Store the time worked since the last change. Every other call does that too.
@@ -268,7 +357,7 @@ class BrainstormStore:
         Raises:
             TransitionError: the session is finished.
         """
-        return iterations.checkpoint(self._files, slug, now=now)
+        return self._files.change(slug, "save", navigation.pass_time, now, works=_never)[0]
 
     def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
         """Go back some iterations: score, phase and question are those of that iteration; everything else stays.
@@ -280,7 +369,9 @@ class BrainstormStore:
             NotFound: the history lacks that iteration.
             TransitionError: the session is finished.
         """
-        return iterations.back(self._files, slug, n, now=now)
+        return self._files.change(
+            slug, "back", lambda session, now: navigation.go_back(session, n, now), now, works=_never
+        )[1]
 
     def update(
         self,
@@ -312,17 +403,20 @@ class BrainstormStore:
             TransitionError: the session is finished, or score or phase were given after a step back.
             Invalid: a value that the format does not allow.
         """
-        return iterations.update(
-            self._files,
-            slug,
-            ems=ems,
-            axes=axes,
-            phase=phase,
-            persona=persona,
-            mode=mode,
-            transition_summary=transition_summary,
-            now=now,
-        )
+
+        def step(session: Session, _: datetime) -> None:
+            scored = ems is not None or axes is not None or phase is not None
+            if scored and not navigation.at_tip(session):
+                raise TransitionError(
+                    f"the session is back at iteration {session['iteration']}",
+                    hint="continue to the last iteration, or answer first, which starts a branch",
+                )
+            navigation.rescore(session, ems=ems, axes=axes, phase=phase)
+            rounds.lead(session, persona, mode)
+            if transition_summary is not None:
+                navigation.sum_up_transition(session, transition_summary)
+
+        return self._files.change(slug, "update", step, now)[0]
 
     # -- notes, which move nothing; each raises TransitionError if the session is finished
 
@@ -342,16 +436,11 @@ class BrainstormStore:
 
         Durability: as `answer`.
         """
-        note = partial(
-            rounds.technique,
-            slug=technique,
-            category=category,
-            reason=reason,
-            applied=applied,
-            source=source,
-            weak_axes=weak_axes,
-        )
-        return self._files.note(slug, "technique", note, now)[0]
+
+        def step(session: Session, _: datetime) -> None:
+            rounds.technique(session, technique, category, reason, applied, source, weak_axes)
+
+        return self._files.change(slug, "technique", step, now)[0]
 
     def party(
         self,
@@ -377,15 +466,11 @@ class BrainstormStore:
             personas: the participants; by default those who contributed.
             now: the time.
         """
-        note = partial(
-            rounds.party_round,
-            topic=topic,
-            contributions=contributions,
-            synthesis=synthesis,
-            user_question=user_question,
-            personas=personas,
-        )
-        return self._files.note(slug, "party", note, now)[1]
+
+        def step(session: Session, _: datetime) -> int:
+            return rounds.party(session, topic, contributions, synthesis, user_question, personas)
+
+        return self._files.change(slug, "party", step, now)[1]
 
     def panel(
         self,
@@ -413,23 +498,20 @@ class BrainstormStore:
             experts: the participants; by default those who contributed.
             now: the time.
         """
-        note = partial(
-            rounds.panel_round,
-            topic=topic,
-            contributions=contributions,
-            phase=phase,
-            convergent=convergent,
-            tensions=tensions,
-            experts=experts,
-        )
-        return self._files.note(slug, "panel", note, now)[1]
+
+        def step(session: Session, _: datetime) -> int:
+            return rounds.panel(session, topic, contributions, phase, convergent, tensions, experts)
+
+        return self._files.change(slug, "panel", step, now)[1]
 
     def idea(self, slug: str, content: str, *, score: int | None = None, now: datetime | None = None) -> int:
         """Record an idea with its score, 0 to 10; return its number.
 
         Durability: as `answer`.
         """
-        return self._files.note(slug, "idea", partial(rounds.add_idea, content=content, score=score), now)[1]
+        return self._files.change(
+            slug, "idea", lambda session, _: rounds.add_idea(session, content, score), now
+        )[1]
 
     def score_idea(self, slug: str, number: int, score: int, *, now: datetime | None = None) -> Brainstorm:
         """Set the score of an idea, 0 to 10.
@@ -439,7 +521,9 @@ class BrainstormStore:
         Raises:
             NotFound: no idea with that number.
         """
-        return self._files.note(slug, "idea", partial(rounds.score_idea, number=number, score=score), now)[0]
+        return self._files.change(
+            slug, "idea", lambda session, _: rounds.score_idea(session, number, score), now
+        )[0]
 
     # -- how a session ends and comes back
 
@@ -451,7 +535,14 @@ class BrainstormStore:
         Raises:
             TransitionError: it was abandoned.
         """
-        return lifecycle.finish(self._files, slug, now=now)
+        found = self._set_status(slug, "finish", COMPLETED, (COMPLETED,), now)
+        if found.ems < LOW_SCORE:
+            message = f"the session was finished with a score of {found.ems}, below {LOW_SCORE}"
+            repair = "`reopen` it, or start another session on the open points"
+            found.problems.append(
+                Problem("low_score", Severity.note, found.path, None, None, message, repair)
+            )
+        return found
 
     def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
         """Abandon a session; an abandoned one is unchanged.
@@ -461,7 +552,7 @@ class BrainstormStore:
         Raises:
             TransitionError: it was completed.
         """
-        return lifecycle.abandon(self._files, slug, now=now)
+        return self._set_status(slug, "abandon", ABANDONED, (ABANDONED,), now)
 
     def reopen(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
         """Reopen a completed or abandoned session; one in progress is unchanged.
@@ -471,7 +562,18 @@ class BrainstormStore:
         Raises:
             TransitionError: its status is unknown.
         """
-        return lifecycle.reopen(self._files, slug, now=now)
+        return self._set_status(slug, "reopen", IN_PROGRESS, (COMPLETED, ABANDONED), now)
+
+    def _set_status(
+        self, slug: str, operation: str, status: str, ended: Sequence[str], now: datetime | None
+    ) -> Brainstorm:
+        def step(session: Session, _: datetime) -> None:
+            session["status"] = status
+
+        def works(_: Session) -> bool:
+            return status != IN_PROGRESS
+
+        return self._files.change(slug, operation, step, now, ended=ended, works=works)[0]
 
     def restore(self, slug: str) -> str:
         """Restore the session of that name that was trashed last; return its path.
@@ -482,7 +584,13 @@ class BrainstormStore:
             NotFound: it is not in the trash.
             AlreadyExists: another session now has the name.
         """
-        return lifecycle.restore(self._files, slug)
+        with self._files.call("restore", slug):
+            check_slug(slug)
+            trash.newest_in_trash(
+                self._files.fs, self.folder, slug
+            )  # a missing session must not leave a lock file
+            with self._files.held(slug):
+                return trash.bring_back(self._files.fs, self.folder, slug)
 
     def find_ended(self, name: str, *, archived: bool = False) -> str:
         """Resolve a name in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
@@ -492,11 +600,26 @@ class BrainstormStore:
         Raises:
             AmbiguousId: several begin so.
         """
-        return lifecycle.find_ended(self._files, name, in_archive=archived)
+        if archived:
+            rows = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)
+            ids, slugs = [row.name for row in rows], [row.slug for row in rows]
+        else:
+            ids = slugs = self.trashed()
+        if name in ids or name in slugs:
+            return name
+        if name == LATEST and ids:
+            return ids[0]
+        what = "archived brainstorm sessions" if archived else "brainstorm sessions in the trash"
+        return one_named(name, set(slugs), what) or one_named(name, set(ids), what) or name
 
     def archived(self) -> list[Row]:
         """The sessions in `archive/`, by file name; damaged ones too. Reads only."""
-        return lifecycle.archived(self._files)
+        folder = os.path.join(self.folder, trash.ARCHIVE)
+        found = (
+            row_at(self._files.fs, os.path.join(folder, f"{name}{SUFFIX}"), trash.slug_of(name))
+            for name in names(self._files.fs, folder)
+        )
+        return [row for row in found if row is not None]
 
     def restore_archived(self, name: str, *, replace: bool = False, now: datetime | None = None) -> str:
         """Restore a session from `archive/`, with its archived status; return its path.
@@ -514,7 +637,34 @@ class BrainstormStore:
             AlreadyExists: a session has its name, and `replace` is False.
             Corrupt, SchemaError, Unsupported: the session that has its name cannot be read, so it is not archived.
         """
-        return lifecycle.restore_archived(self._files, name, replace=replace, now=now)
+        row = self._in_archive(name)
+        with self._files.call("restore", row.slug), self._files.held(row.slug):
+            data = bytes_at(self._files.fs, row.path)
+            if data is None:
+                raise NotFound(f"no session {name} in the archive", path=row.path)
+            try:
+                self._files.make_room(row.slug, data, new=replace, now=now or datetime.now(UTC))
+            except AlreadyExists as error:
+                error.hint = "--replace archives that one and restores this one"
+                raise
+            atomic.erase_tree(row.path, fs=self._files.fs)
+            cleaned_up.forget(self._files.fs, self.folder, row.slug)
+            return self.path(row.slug)
+
+    def _in_archive(self, name: str) -> Row:
+        """The archived session of that name; for a slug the one that changed last."""
+        rows = self.archived()
+        exact = [row for row in rows if row.name == name]
+        same_slug = [row for row in rows if row.slug == name]
+        found = exact or sorted(same_slug, key=lambda row: believed(row.updated))
+        if not found:
+            raise NotFound(
+                f"no session {name} in the archive",
+                path=os.path.join(self.folder, trash.ARCHIVE),
+                session=name,
+                hint="`sessionary brainstorm list --archived` lists the archive",
+            )
+        return found[-1]
 
     def trashed(self) -> list[str]:
         """The slugs of the sessions in the trash, the most recently trashed first."""
@@ -534,9 +684,8 @@ class BrainstormStore:
             days: as for `cleanup`.
             now: the time.
         """
-        cleaned = maintenance.clean_up(
-            self._files, days, now or datetime.now(UTC), dry_run=False, erase=False, keep=slug
-        )
+        now = now or datetime.now(UTC)
+        cleaned = maintenance.clean_up(self._files, days, now, dry_run=False, erase=False, keep=slug)
         return self.detect(slug), cleaned
 
     def cleanup(
@@ -573,14 +722,41 @@ class BrainstormStore:
         Raises:
             NotFound: no session has that name.
         """
-        if slug is None:
-            return maintenance.migrate_all(self._files, dry_run=dry_run)
-        with self._files.call("migrate", slug):
-            self._files.bytes_of(slug)
-        done = maintenance.migrate_one(self._files, slug, dry_run=dry_run)
-        return [] if done is None else [done]
+        if slug is not None:
+            with self._files.call("migrate", slug):
+                self._files.bytes_of(slug)
+        return maintenance.migrate(self._files, slug, dry_run=dry_run)
 
     # Last, because after this definition `list` is no longer the type.
+
     def list(self) -> Iterator[Row]:
         """Every session with score, phase and problems, by name; damaged ones too. Reads only."""
         return rows(self._files.fs, self.folder)
+
+
+def _never(_: Session) -> bool:
+    return False
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """True if two documents differ at most in the time of their last change."""
+    first, second = ({**document["session"], "updated": None} for document in (one, other))
+    return same({**one, "session": first}, {**other, "session": second})
+
+
+def _fresh(slug: str, persona: str, now: datetime) -> Session:
+    time = write_time(now)
+    return {
+        "id": session_id(slug, now),
+        "slug": slug,
+        "status": IN_PROGRESS,
+        "persona": persona,
+        "iteration": 1,
+        "techniques_used": [],
+        "started_at": time,
+        "duration_minutes": 0,
+        "techniques_history": [],
+        "ideas": [],
+        "created": time,
+        "updated": time,
+    }

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
@@ -28,29 +30,23 @@ def keep_backup(fs: Fs, path: str, data: bytes) -> str:
 
     Durability: the backup survives a power cut when this returns.
     """
-    for name in _numbered(f"{path}{BACKUP}", ""):
-        if read_bytes(fs, name) == data:
-            return name
-        try:
-            atomic.create(name, data, fs=fs)
-        except AlreadyExists:
-            continue
-        return name
-    raise AssertionError("unreachable: the names never end")
+    return _keep(fs, f"{path}{BACKUP}", "", data)
 
 
 def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
     """Store a session that is about to be replaced under `archive/`; return the path. Durable on return."""
     where = os.path.join(folder, ARCHIVE)
     make_folder(fs, where)
-    for path in _numbered(os.path.join(where, name), SUFFIX):
+    return _keep(fs, os.path.join(where, name), SUFFIX, data)
+
+
+def _keep(fs: Fs, stem: str, suffix: str, data: bytes) -> str:
+    for path in _numbered(stem, suffix):
         if read_bytes(fs, path) == data:
             return path  # an earlier attempt was interrupted after this step
-        try:
+        with suppress(AlreadyExists):
             atomic.create(path, data, fs=fs)
-        except AlreadyExists:
-            continue
-        return path
+            return path
     raise AssertionError("unreachable: the names never end")
 
 
@@ -138,10 +134,7 @@ def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:
 
 def _numbered(stem: str, suffix: str) -> Iterator[str]:
     yield f"{stem}{suffix}"
-    number = 2
-    while True:
-        yield f"{stem}-{number}{suffix}"
-        number += 1
+    yield from (f"{stem}-{number}{suffix}" for number in count(2))
 
 
 def _listed(fs: Fs, folder: str) -> list[str]:
@@ -152,7 +145,5 @@ def _listed(fs: Fs, folder: str) -> list[str]:
 
 
 def _remove_empty(fs: Fs, folder: str) -> None:
-    try:
+    with suppress(OSError):  # another session was moved there at the same time
         fs.rmdir(folder)
-    except OSError:
-        pass  # another session was moved there at the same time
