@@ -9,8 +9,7 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.remotes.plain import PlainRemote
-from sessionary.sync.remotes.sealed import MARK, SealedRemote
+from sessionary.sync.remotes.sealed import MARK, PlainRemote, SealedRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
 from tests.support.sync_world import Device

@@ -12,8 +12,8 @@ from psycopg.sql import SQL, Identifier
 
 from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import blocks_of, heads_of, stats_of
-from sessionary.sync.remotes.postgres import PostgresRemote
-from sessionary.sync.remotes.postgres_calls import Answer, Connections
+from sessionary.sync.remotes import open_remote
+from sessionary.sync.remotes.postgres import Answer, Connections, PostgresRemote
 from sessionary.testing.remote_suite import SPACE, RemovalTests, at_once, ids
 from tests.servers import postgres
 from tests.support.bad_network import BadNetwork
@@ -113,20 +113,6 @@ class TestPostgres(RemovalTests):
         assert remote.list_heads().heads == ()
         for table in ("blocks", "heads"):
             assert self.raw.execute(f"SELECT count(*) FROM {self.schema}.{table}").fetchone() == (0,)
-
-    def test_a_schema_of_an_earlier_version_goes_on_and_gets_ages_when_it_is_prepared(self) -> None:
-        """Whoever has not prepared it yet can do all but remove; what was there before is as young as that."""
-        self.raw.execute(f"ALTER TABLE {self.schema}.blocks DROP COLUMN put_at")
-        self.put("a-00000000-f")
-        assert self.stat("a-00000000-f")[2:] == (None, "")
-        with pytest.raises(RemoteError, match="put_at"):
-            self.collectable().delete_block(SPACE, "a-00000000-f", "17")
-        assert self.remote().prepare() is self.separates
-        age = self.stat("a-00000000-f").age
-        assert age is not None
-        assert 0 <= age < 60
-        stat = self.stat("a-00000000-f")
-        assert self.collectable().delete_block(SPACE, stat.id, stat.version) is True
 
     def test_an_age_is_told_by_the_clock_of_the_server(self) -> None:
         self.put("a-00000000-f")
@@ -450,7 +436,7 @@ def test_a_server_that_was_started_again_is_found_again() -> None:
 
 def test_a_missing_driver_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "sessionary.sync.remotes.postgres_calls", raising=False)
+    monkeypatch.delitem(sys.modules, "sessionary.sync.remotes.postgres")
     with pytest.raises(Unsupported, match="psycopg") as caught:
-        PostgresRemote("", tenant="me")
+        open_remote("postgresql://host/database", "me")
     assert caught.value.hint == "pip install 'sessionary[postgres]'"

@@ -14,7 +14,7 @@ from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
 from sessionary.layouts.sync import Policy, Rule
-from sessionary.sync import apply, bundles, conflicts, diff, engine, install, pushing
+from sessionary.sync import apply, bundles, diff, engine, install, pushing
 from sessionary.sync.apply import Writer
 from sessionary.sync.diff import Comparison
 from sessionary.sync.heads import decode
@@ -22,6 +22,7 @@ from sessionary.sync.install import Placer
 from sessionary.sync.local_files import opened
 from sessionary.sync.merging import Merged, merge
 from sessionary.sync.pulling import Puller
+from sessionary.sync.report import FOR_USER
 from tests.crash.policy_stages import STAGES, Stage, sweep
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -137,7 +138,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
 
     def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
         outcome = right(self, record, head, ref, agreed, *rest)
-        if outcome is not None and outcome.note == conflicts.FOR_USER:
+        if outcome is not None and outcome.note == FOR_USER:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
 

@@ -146,7 +146,9 @@ def push_trash_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def trust_the_first_page(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(engine, "heads_of", lambda remote: iter(remote.list_heads().heads))
+    patch.setattr(
+        engine, "heads_by_name", lambda remote: {one.name: one for one in remote.list_heads().heads}
+    )
 
 
 def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:

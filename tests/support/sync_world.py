@@ -69,21 +69,18 @@ class Device:
             sleep=getattr(remote, "rest", lambda seconds: None),
         )
 
-    def engine(self, remote: Remote, fs: Fs = UNSYNCED) -> Engine:
+    def engine(self, remote: Remote, fs: Fs = UNSYNCED, **options: Any) -> Engine:
         """An engine as a new process would have it."""
-        layout = AmplifierSyncLayout(self.root / "home", fs)
         tick = iter(range(10**9))
-        return Engine(
-            layout,
-            remote,
-            state_dir=self.state,
-            rules=self.rules,
-            quiet=0,
-            block=self.block,
-            fs=fs,
-            now=lambda: self.now() + timedelta(seconds=next(tick)),
-            sleep=lambda seconds: None,
-        )
+        given: dict[str, Any] = {
+            "state_dir": self.state,
+            "rules": self.rules,
+            "quiet": 0,
+            "block": self.block,
+            "now": lambda: self.now() + timedelta(seconds=next(tick)),
+            "sleep": lambda seconds: None,
+        }
+        return Engine(AmplifierSyncLayout(self.root / "home", fs), remote, fs=fs, **{**given, **options})
 
     # -- what its user does
 

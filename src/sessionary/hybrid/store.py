@@ -333,8 +333,7 @@ def _side(
     def connect() -> Remote:
         from sessionary.sync.cache_file import CacheFile
         from sessionary.sync.remotes.cosmos import CosmosRemote
-        from sessionary.sync.remotes.plain import PlainRemote
-        from sessionary.sync.remotes.sealed import SealedRemote
+        from sessionary.sync.remotes.sealed import PlainRemote, SealedRemote
         from sessionary.sync.settings import Settings, cache_path
 
         cache = CacheFile(cache_path(base, Settings(address, tenant, device="")))

@@ -6,16 +6,16 @@ remote, remotes/
     the five verbs that a store must offer, the optional sixth, and the stores that implement them
 state
     what this machine knows about the remote; disposable
-local_files, bundles, derived_files, redaction
+local_files, bundles, redaction
     local files in the form in which they are sent
 download, incoming, diff
     remote files, and the comparison of both sides
-merging, owners
-    merge of two versions of a journal; the device that writes a ledger
+merging, rewinds
+    merge of two versions of a journal; notes about removed lines
 pushing, verify_blocks, pulling, install, apply, engine
     push and pull; `engine.Engine` is the entry point
-conflicts
-    files in two versions that only the user can merge
+conflicts, damage, guard, deciding
+    files in two versions that only the user can merge; damaged versions; the decisions of the user
 gc/
     blocks that no head reaches: counted, and removed where a store supports it
 rules, identity

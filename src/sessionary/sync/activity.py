@@ -6,15 +6,20 @@ than the clock of the reading device is reduced to that clock.
 
 Only times of files and of the session's own folder are set: readers of a mailbox detect new messages by the times of
 its folders.
+
+Clean-ups by age are local to a device: not sent as deletions, and not undone by the next pull. The layouts record
+them, see `layouts.cleaned_up`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sessionary.disk.fs import Fs, stat_or_none
+from sessionary.layouts import cleaned_up
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
@@ -22,7 +27,9 @@ from sessionary.sync.heads import Head
 from sessionary.sync.links import Links
 from sessionary.sync.local_files import LocalPart
 from sessionary.sync.rules import Rules
+from sessionary.sync.state import SyncedState
 
+CLEANED_UP = "cleaned up here by age; it stays on the remote and on other devices"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
@@ -53,7 +60,9 @@ def last_active(head: Head, now: datetime) -> datetime | None:
     return min(moment, now.astimezone(UTC))
 
 
-def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: datetime) -> None:
+def restore(
+    fs: Fs, layout: SyncLayout, rules: Rules, links: Links, ref: SessionRef, active: datetime
+) -> None:
     """Set file times of a session to its time of activity elsewhere: of newer files, and of its own folder.
 
     An event log that is not synchronised keeps its time, and the folder is not older than that log. If times cannot
@@ -65,7 +74,6 @@ def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: d
         StorageFailed: the folder cannot be read.
     """
     newest = kept = max(0, (active - _EPOCH) // _TICK * 1000)
-    links = Links(fs, layout)
     for part in layout.parts(ref):
         if layout.rule(part.name).policy is Policy.IMMUTABLE or links.of(ref, part.path) is not None:
             continue
@@ -79,6 +87,41 @@ def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: d
     folder = stat_or_none(fs, ref.locator)
     if folder is not None and folder.st_mtime_ns != kept:
         _set(fs, ref.locator, kept)
+
+
+def forget_cleanups(fs: Fs, here: Iterable[SessionRef]) -> None:
+    """Forget clean-ups of sessions that exist again: if one vanishes later, it was deleted.
+
+    Reads each folder of sessions once.
+
+    Raises:
+        StorageFailed: a record cannot be removed.
+    """
+    by_root: dict[str, set[str]] = {}
+    for ref in here:
+        by_root.setdefault(os.path.dirname(ref.locator), set()).add(ref.session_id)
+    for root, sessions in by_root.items():
+        for session in sessions.intersection(cleaned_up.noted(fs, root)):
+            cleaned_up.forget(fs, root, session)
+
+
+def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, now: datetime) -> bool:
+    """True for a session that a local clean-up removed, unless another device has continued it since.
+
+    If the earlier remote state is known, the result does not depend on any clock.
+
+    Raises:
+        StorageFailed: the record cannot be read.
+    """
+    if stat_or_none(fs, ref.locator) is not None:
+        return False
+    cleaned = cleaned_up.last_activity(fs, os.path.dirname(ref.locator), ref.session_id)
+    if cleaned is None:
+        return False
+    if agreed is not None:
+        return agreed.head.chains() == head.chains()
+    active = last_active(head, now)
+    return active is None or active <= cleaned
 
 
 def _set(fs: Fs, path: str, mtime_ns: int) -> None:

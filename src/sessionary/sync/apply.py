@@ -9,31 +9,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from sessionary.codec import encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
+from sessionary.disk.fs import make_folder, read_bytes, stat_or_none
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
 from sessionary.layouts.own_names import own_name
-from sessionary.layouts.sync import Policy, SyncLayout
+from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.conflicts import name_beside
+from sessionary.sync.context import Context, Step
 from sessionary.sync.damage import spoilt_items
 from sessionary.sync.diff import Comparison, Verdict
 from sessionary.sync.guard import MINE, THEIRS, item_chain
 from sessionary.sync.heads import Head
 from sessionary.sync.incoming import Theirs
 from sessionary.sync.install import refuse_strange_items
-from sessionary.sync.local_files import LocalPart, Surveyor, lines_until, opened
+from sessionary.sync.local_files import LocalPart, lines_until, opened
 from sessionary.sync.merging import Side, merge
-from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Held, SyncedState
 
 LONGEST_VALUE = 200
@@ -42,7 +41,7 @@ LONGEST_VALUE = 200
 _BLACK = "text was redacted in it, and the local version has more; both versions stay unchanged"
 
 
-class Writer:
+class Writer(Step):
     """Writes the remote version of one session over the local one, where that is allowed.
 
     Attributes:
@@ -50,23 +49,9 @@ class Writer:
     """
 
     def __init__(
-        self,
-        fs: Fs,
-        layout: SyncLayout,
-        surveyor: Surveyor,
-        rules: Rules,
-        now: datetime,
-        ref: SessionRef,
-        head: Head,
-        device: str,
-        keep: str | None = None,
+        self, context: Context, ref: SessionRef, head: Head, device: str, keep: str | None = None
     ) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._surveyor = surveyor
-        self._rules = rules
-        self._rule = rule_of(layout)
-        self._now = now
+        super().__init__(context)
         self._ref = ref
         self._head = head
         self._device = device
@@ -130,7 +115,7 @@ class Writer:
         """Let files be replaced as the user decided, and those that wait for the user; local versions are kept."""
         self._given_up = {*names, *found.for_user(self._rule)}
         for name in self._given_up:
-            atomic.quarantine(self._path(name), "conflict", fs=self._fs, now=self._now)
+            atomic.quarantine(self._path(name), "conflict", fs=self._fs, now=self._now())
             found.verdicts[name] = Verdict.THEIRS
 
     # -- one side is right
@@ -138,7 +123,7 @@ class Writer:
     def _path(self, name: str) -> str:
         """Return the path of a file. Raises Unsupported if it is outside the store: nothing is written there."""
         path = self._layout.path_of(self._ref, name)
-        self._surveyor.links.refuse_file(self._ref, path)
+        self._links.refuse_file(self._ref, path)
         return path
 
     def _replace(self, name: str, theirs: Theirs, here: LocalPart | None, agreed: SyncedState | None) -> None:
@@ -188,7 +173,7 @@ class Writer:
                 if at <= here.size < at + len(raw) and raw[here.size - at :].startswith(torn):
                     return
                 at += len(raw)
-        atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
+        atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now())
 
     def _add_to_unredacted(self, path: str, theirs: Theirs, here: LocalPart) -> None:
         """Apply only the remote changes to a file of which a redacted version was sent."""
@@ -280,7 +265,7 @@ class Writer:
         if here.torn:
             with LineFile(here.origin or here.path, self._fs) as file:
                 torn = file.read(here.stamp[1] - here.torn, here.torn)
-            atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
+            atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now())
         self._swap(path, name, (data,), here)
 
     def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
@@ -288,10 +273,10 @@ class Writer:
         path, theirs, here = self._path(name), found.theirs[name], mine[name]
         with opened(self._fs, here) as file:
             if here.origin or _ours_lead(found, mine):
-                aside = atomic.free_name(path, "conflict", fs=self._fs, now=self._now)
+                aside = atomic.free_name(path, "conflict", fs=self._fs, now=self._now())
                 atomic.replace(aside, theirs.all(file), fs=self._fs)
             else:
-                aside = atomic.quarantine(path, "conflict", fs=self._fs, now=self._now)
+                aside = atomic.quarantine(path, "conflict", fs=self._fs, now=self._now())
                 self._swap(path, name, theirs.all(file), here)
         return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
 
@@ -334,7 +319,7 @@ class Writer:
         good = {one.name: one for one in there}
         for path, one in present.items():
             if one in spoilt:
-                atomic.quarantine(path, "conflict", fs=self._fs, now=self._now)
+                atomic.quarantine(path, "conflict", fs=self._fs, now=self._now())
                 atomic.replace(path, (good[one.name].data,), fs=self._fs)
         return set(spoilt)
 
@@ -361,6 +346,11 @@ class Writer:
         except AlreadyExists:
             pass
         return beside
+
+
+def name_beside(path: str, data: bytes) -> str:
+    """Return the path beside a file under which another version of it is kept, derived from its bytes."""
+    return f"{path}.conflict-{sha256(data).hexdigest()[:12]}"
 
 
 def overruled_note(name: str, overruled: Iterable[Overruled]) -> str:
@@ -412,7 +402,8 @@ def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes
 
 
 def _was_redacted(agreed: SyncedState | None, name: str) -> bool:
-    return agreed is not None and any(part.redacted for part in agreed.head.parts if part.name == name)
+    part = agreed.head.part(name) if agreed is not None else None
+    return part is not None and part.redacted
 
 
 def _is_conversation(part: LocalPart | None) -> bool:

@@ -14,7 +14,7 @@ from sessionary.errors import Corrupt, NotFound, RemoteError, SessionaryError
 from sessionary.model import SessionRef
 from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import SHORT, decode, place_of
-from sessionary.sync.local_files import LocalPart, Surveyor, match
+from sessionary.sync.local_files import LocalPart, match
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, collectable
 from sessionary.sync.report import Report
@@ -79,8 +79,6 @@ class Checker(Step):
 
     Args:
         context: the sessions and the remote.
-        surveyor: reads local files.
-        pusher: sends what the remote has lost.
         recovered: returns the agreed state of a session, after an interrupted push was resolved.
         here: the local sessions, by head name.
         alone: takes the lock of synchronisation on this machine.
@@ -89,14 +87,11 @@ class Checker(Step):
     def __init__(
         self,
         context: Context,
-        surveyor: Surveyor,
-        pusher: Callable[[], Pusher],
         recovered: Callable[[str], SyncedState | None],
         here: Callable[[Report], dict[str, SessionRef]],
         alone: Callable[[], AbstractContextManager[Report]],
     ) -> None:
-        super().__init__(context, surveyor)
-        self._new_pusher = pusher
+        super().__init__(context)
         self._recovered = recovered
         self._here = here
         self._alone = alone
@@ -174,7 +169,7 @@ class Checker(Step):
         blocks, wrong = self._files(name, ref, agreed, repair and all(one.healed for one in faults))
         checked = Checked(ref.kind, ref.session_id, project, blocks, (*faults, *wrong))
         if left_out := self._surveyor.left_out(ref):
-            error = self._surveyor.links.error(ref, left_out)
+            error = self._links.error(ref, left_out)
             return checked._replace(note=error.message, error=error)
         return checked
 
@@ -183,7 +178,7 @@ class Checker(Step):
     ) -> tuple[SyncedState, Fault]:
         held = decode(name, record.data) if record is not None and fault.what == EARLIER else None
         etag = None if record is None else record.etag
-        done = self._new_pusher().put_back(name, ref, agreed, etag, held)
+        done = Pusher(self._context).put_back(name, ref, agreed, etag, held)
         if not done.again:
             return agreed, fault._replace(note="another device changed it meanwhile; run the check again")
         return done.agreed, fault._replace(healed=True)
@@ -225,7 +220,7 @@ class Checker(Step):
 
     def _cut_anew(self, name: str, here: LocalPart, first: int) -> bool:
         agreed = self._states.agreed(name)
-        return agreed is not None and self._new_pusher().cut_anew(name, agreed, here, first)
+        return agreed is not None and Pusher(self._context).cut_anew(name, agreed, here, first)
 
 
 def _fault_of_head(record: HeadRecord | None, agreed: SyncedState) -> Fault | None:

@@ -7,32 +7,23 @@ and the other beside it as ``<file>.conflict-<mark>``. Status commands report bo
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 
 from sessionary.disk.fs import stat_or_none
 from sessionary.errors import Invalid
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
+from sessionary.sync.apply import name_beside
 from sessionary.sync.context import Step
-from sessionary.sync.diff import compare
 from sessionary.sync.heads import decode
 from sessionary.sync.incoming import Theirs
 from sessionary.sync.install import refuse_strangers
 from sessionary.sync.local_files import LocalPart, opened
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Beside, Outcome, SyncStatus, outcome_for
-from sessionary.sync.rules import rule_of
+from sessionary.sync.report import FOR_USER, Beside, Outcome, SyncStatus, outcome_for
 from sessionary.sync.shown import is_before
 from sessionary.sync.state import SyncedState
 
-FOR_USER = "changed on two devices; merge both versions, then run `resolve`"
-
 _ASIDE = re.compile(r"(.+)\.conflict-[^/]+", re.DOTALL)
-
-
-def name_beside(path: str, data: bytes) -> str:
-    """Return the path beside a file under which another version of it is kept, derived from its bytes."""
-    return f"{path}.conflict-{sha256(data).hexdigest()[:12]}"
 
 
 def is_for_user(layout: SyncLayout, ref: SessionRef) -> bool:
@@ -69,10 +60,6 @@ class ConflictFinder(Step):
     The other version is beside the local one only if a pull has put it there.
     """
 
-    def is_for_user(self, ref: SessionRef) -> bool:
-        """As the function of the same name."""
-        return is_for_user(self._layout, ref)
-
     def look(self, name: str, ref: SessionRef) -> Outcome:
         """Return the status of the session of a head name: held back, or in step if nothing waits for the user.
 
@@ -102,14 +89,13 @@ class ConflictFinder(Step):
             Corrupt, Unsupported, Invalid: the remote data cannot be read, or names a file that no such session has.
             StorageFailed: a local file cannot be read.
         """
-        rule = rule_of(self._layout)
         head = decode(record.name, record.data)
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
         with self._states.spool() as spool:
-            closed = self._surveyor.closed(ref, (part.name for part in head.parts))
-            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, rule, spool, closed)
-            return [self._beside(ref, mine[name], found.theirs[name]) for name in found.for_user(rule)]
+            found, _ = self._compare(ref, mine, agreed, head, spool)
+            names = found.for_user(self._rule)
+            return [self._beside(ref, mine[name], found.theirs[name]) for name in names]
 
     def _beside(self, ref: SessionRef, mine: LocalPart, theirs: Theirs) -> Beside:
         path = self._layout.path_of(ref, mine.name)

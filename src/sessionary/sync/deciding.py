@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from sessionary.model import SessionRef
-from sessionary.sync.conflicts import ConflictFinder, nothing_to_decide
-from sessionary.sync.guard import MINE, THEIRS
+from sessionary.sync.conflicts import ConflictFinder, is_for_user, nothing_to_decide
+from sessionary.sync.context import Context, Step
+from sessionary.sync.guard import MINE, THEIRS, Guard
 from sessionary.sync.heads import decode
-from sessionary.sync.held_back import HeldBack
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Hold, Outcome, SyncStatus, Where
-from sessionary.sync.state import States, SyncedState
+from sessionary.sync.state import SyncedState
 
 
-class Decider:
-    """Carries out decisions about single sessions.
+class Decider(Step):
+    """Carries out decisions about single sessions."""
 
-    Args:
-        states: the agreed states.
-        waiting: finds the files that only the user can merge.
-        held_back: finds the damaged versions.
-        pusher: sends.
-        puller: fetches.
-    """
-
-    def __init__(
-        self, states: States, waiting: ConflictFinder, held_back: HeldBack, pusher: Pusher, puller: Puller
-    ) -> None:
-        self._states = states
-        self._waiting = waiting
-        self._held_back = held_back
-        self._pusher = pusher
-        self._puller = puller
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._conflicts = ConflictFinder(context)
+        self._guard = Guard(context)
+        self._pusher = Pusher(context)
+        self._puller = Puller(context)
 
     def decide(
         self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None, keep: str
@@ -52,7 +42,7 @@ class Decider:
         """
         if keep not in (MINE, THEIRS) or record is None:
             raise nothing_to_decide(ref)
-        if not self._waiting.is_for_user(ref) or not self._waiting.files(ref, agreed, record):
+        if not is_for_user(self._layout, ref) or not self._conflicts.files(ref, agreed, record):
             return self._settle(name, ref, agreed, record, keep)
         head = decode(name, record.data)
         if keep == THEIRS:
@@ -81,7 +71,7 @@ class Decider:
     def _holds(
         self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord
     ) -> tuple[Hold, ...]:
-        known = self._held_back.find(ref, agreed, record)
+        known = self._guard.find(ref, agreed, record)
         is_news = agreed is None or agreed.etag != record.etag
         if not is_news or any(hold.where is not Where.ELSEWHERE for hold in known):
             return known

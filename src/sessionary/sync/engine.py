@@ -25,20 +25,18 @@ from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync import age_cleanup
+from sessionary.sync import activity
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
 from sessionary.sync.conflicts import ConflictFinder, is_for_user, versions_beside
-from sessionary.sync.context import Context, InUse
+from sessionary.sync.context import Context, InUse, Step
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
+from sessionary.sync.guard import Guard, may_be_held_back
 from sessionary.sync.heads import Head, decode, encode, head_name
-from sessionary.sync.held_back import HeldBack
-from sessionary.sync.holds import with_holds
 from sessionary.sync.holes import explained
 from sessionary.sync.links import is_link
 from sessionary.sync.local_files import Surveyor
-from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import Puller, open_here
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_by_name
@@ -51,6 +49,7 @@ from sessionary.sync.report import (
     no_text,
     outcome_for,
     outcome_of,
+    with_holds,
 )
 from sessionary.sync.restoring import Earlier
 from sessionary.sync.retry import Cost, RetryingRemote
@@ -74,7 +73,7 @@ def _utc() -> datetime:
     return datetime.now(UTC)
 
 
-class Engine:
+class Engine(Step):
     """Synchronises the sessions of one layout on this machine with a remote.
 
     Args:
@@ -114,33 +113,28 @@ class Engine:
         self.layout = layout
         self.remote = remote if isinstance(remote, RetryingRemote) else RetryingRemote(remote, sleep=sleep)
         self.states = States(os.fspath(state_dir), fs)
-        self.rules = rules or Rules()
         self.projects = projects or SameNames()
-        self._in_use = in_use
-        self._surveyor = Surveyor(fs, layout, self.rules, self.states.copies)
+        rules = rules or Rules()
+        super().__init__(
+            Context(
+                fs,
+                layout,
+                self.remote,
+                self.states,
+                rules,
+                self.projects,
+                in_use,
+                now,
+                min(block, BLOCK),
+                Surveyor(fs, layout, rules, self.states.folder),
+            )
+        )
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
         self._unanswered = 0
-        self._fs = fs
-        self._now = now
-        self._block = min(block, BLOCK)
-        self._waiting = ConflictFinder(self._context, self._surveyor)
-        self._held_back = HeldBack(self._context, self._surveyor)
-
-    @property
-    def _context(self) -> Context:
-        return Context(
-            self._fs,
-            self.layout,
-            self.remote,
-            self.states,
-            self.rules,
-            self.projects,
-            self._in_use,
-            self._now,
-            self._block,
-        )
+        self._conflicts = ConflictFinder(self._context)
+        self._guard = Guard(self._context)
 
     # -- operations
 
@@ -170,12 +164,12 @@ class Engine:
         with self._working() as report:
             asked = None if only is None else self._named(only, report)
             here = self._here(report) if asked is None else self._there(asked)
-            age_cleanup.forget_those_here(self._fs, here.values())
-            pusher, heads = self._pusher(), self.listed() if look and heads is None else heads
+            activity.forget_cleanups(self._fs, here.values())
+            pusher, heads = Pusher(self._context), self.listed() if look and heads is None else heads
             for name, ref in pusher.parents_first(here):
                 work = partial(self._push, pusher, name, ref, shown(heads, name))
                 report.outcomes += self._guarded(ref, work)
-            gone = Gone(self._fs, self.layout, self.states, self._concerns)
+            gone = Gone(self._context)
             buried = (
                 gone.of(asked.keys() - here.keys()) if asked is not None else self._gone(gone, here, report)
             )
@@ -183,7 +177,7 @@ class Engine:
                 buried += gone.back_again(here, heads)
             for name, agreed in buried:
                 work = partial(self._bury, pusher, name, agreed, shown(heads, name))
-                report.outcomes += self._guarded(self._ref(agreed), work)
+                report.outcomes += self._guarded(agreed.ref(), work)
             return report
 
     def listed(self) -> dict[str, HeadRecord]:
@@ -208,7 +202,7 @@ class Engine:
             RemoteError: the heads cannot be listed.
         """
         with self._working() as report:
-            puller = self._puller()
+            puller = Puller(self._context)
             device = self.states.device()
             for record, agreed, head in self._parents_first(
                 (self.listed() if heads is None else heads).values(), report
@@ -277,8 +271,7 @@ class Engine:
         with self._working() as report:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
-            decider = Decider(self.states, self._waiting, self._held_back, self._pusher(), self._puller())
-            report.outcomes.append(decider.decide(name, ref, agreed, record, keep))
+            report.outcomes.append(Decider(self._context).decide(name, ref, agreed, record, keep))
             return report
 
     @property
@@ -289,9 +282,7 @@ class Engine:
     @property
     def checker(self) -> Checker:
         """Checks and repairs the remote copies of local sessions."""
-        return Checker(
-            self._context, self._surveyor, self._pusher, self._recovered, self._here, self._working
-        )
+        return Checker(self._context, self._recovered, self._here, self._working)
 
     def forget_rebound(self) -> None:
         """Forget the agreed state of sessions whose folder was bound to another project since.
@@ -319,7 +310,7 @@ class Engine:
     def holds_back(self, ref: SessionRef) -> bool:
         """True if a damaged version of this session was held back at the last synchronisation. Uses no network."""
         name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
-        return self._held_back.is_possible(self.states.agreed(name))
+        return may_be_held_back(self.states.agreed(name))
 
     def awaiting(self) -> Report:
         """Return the sessions that wait for a user decision, and those where it cannot be determined.
@@ -329,15 +320,15 @@ class Engine:
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         for name, ref in self._named(self.layout.discover(), report).items():
-            looks = [self._waiting.look] if is_for_user(self.layout, ref) else []
-            looks += [self._look] if self._held_back.is_possible(self.states.agreed(name)) else []
+            looks = [self._conflicts.look] if is_for_user(self.layout, ref) else []
+            looks += [self._look] if may_be_held_back(self.states.agreed(name)) else []
             found = [one for look in looks for one in self._guarded(ref, partial(look, name, ref))]
             report.outcomes += [one for one in found if one.standing is not SyncStatus.IN_STEP][:1]
         return report
 
     def _look(self, name: str, ref: SessionRef) -> Outcome:
         """Return the status of a session of which a version may be held back."""
-        holds = self._held_back.find(ref, self.states.agreed(name), self.remote.read_head(name))
+        holds = self._guard.find(ref, self.states.agreed(name), self.remote.read_head(name))
         outcome = outcome_for(ref, self.projects.identity(ref), SyncStatus.IN_STEP)
         return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
@@ -370,14 +361,14 @@ class Engine:
         for ref in refs:
             try:
                 project = self.projects.identity(ref)
-                if self.rules.admits(project):
-                    self._surveyor.links.refuse(ref)
+                if self._rules.admits(project):
+                    self._links.refuse(ref)
             except (NotFound, RemoteError, Unsupported) as error:
                 report.outcomes.append(self._failed(ref.session_id, ref.project, error))
                 continue
             if not is_text(ref.session_id):
                 report.outcomes.append(self._failed(ref.session_id, project, no_text(ref)))
-            elif self.rules.admits(project):
+            elif self._rules.admits(project):
                 found[head_name(self.layout.name, project, ref.session_id)] = ref
         return found
 
@@ -407,30 +398,21 @@ class Engine:
         standing = SyncStatus.HELD_BACK if held else SyncStatus.FAILED
         return Outcome(session, project, standing, str(error), error=error, kind=self.layout.name)
 
-    def _ref(self, agreed: SyncedState) -> SessionRef:
-        return SessionRef(agreed.head.kind, agreed.head.session, agreed.folder, agreed.head.project)
-
     def _recovered(self, name: str) -> SyncedState | None:
         """Return the agreed state of a session, after resolving an interrupted push or move."""
-        self._puller().settle_move(name)
+        Puller(self._context).settle_move(name)
         intent = self.states.intent(name)
         if intent is not None:
             found = self.remote.read_head(name)
             # Others may continue from it, whether it was carried out or not.
-            self._pusher().assure(self._ref(intent), intent, self.states.agreed(name))
+            Pusher(self._context).assure(intent.ref(), intent, self.states.agreed(name))
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
                 owners = intent.head.owners
-                settle_owners(self._fs, self.layout, self._ref(intent), owners, self.states.device())
+                self._settle_owners(intent.ref(), owners, self.states.device())
             else:
                 self.states.give_up(name, intent)
         return self.states.agreed(name)
-
-    def _puller(self) -> Puller:
-        return Puller(self._context)
-
-    def _pusher(self) -> Pusher:
-        return Pusher(self._context)
 
     # -- push
 
@@ -476,7 +458,7 @@ class Engine:
                 unchanged = (
                     agreed is not None
                     and agreed.etag == newest.etag
-                    and is_whole(self._fs, self.layout, self.rules, agreed)
+                    and is_whole(self._fs, self.layout, self._rules, agreed)
                 )
                 head = agreed.head if agreed is not None and unchanged else decode(newest.name, newest.data)
             except SessionaryError as error:
@@ -494,23 +476,6 @@ class Engine:
     def _above(self, head: Head) -> str:
         return head_name(head.kind, head.project, head.parent) if head.parent else ""
 
-    def _concerns(self, head: Head) -> bool:
-        """True for a session of this layout, of an admitted project, and of our only project if there is just one."""
-        if head.kind != self.layout.name or not self.rules.admits(head.project):
-            return False
-        only = self._only_project()
-        if only is None:
-            return True
-        try:
-            return head.project == self.projects.identity(only)
-        except NotFound as error:  # of an unbound folder: its sessions may be any of these
-            return head.project in error.details.get("identities", ())
-
-    def _only_project(self) -> SessionRef | None:
-        """Return a reference for the project of a layout that has only one."""
-        only = self.layout.project()
-        return None if only is None else SessionRef(self.layout.name, "", str(self.layout.home), only)
-
     def _pull(
         self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head, device: str
     ) -> list[Outcome]:
@@ -520,9 +485,9 @@ class Engine:
                 if outcome is not None:
                     return [outcome]
             ref = self._place(record.name, head)
-            self._surveyor.links.refuse(ref)
+            self._links.refuse(ref)
             if not head.deleted and self._stays_away(record.name, ref, head):
-                return [outcome_of(head, SyncStatus.IN_STEP, age_cleanup.CLEANED_UP)]
+                return [outcome_of(head, SyncStatus.IN_STEP, activity.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, SyncStatus.HELD_BACK, why)]
             found = self._guarded(ref, partial(puller.pull, record, head, ref, device))
@@ -532,13 +497,13 @@ class Engine:
 
     def _unchanged(self, record: HeadRecord, agreed: SyncedState) -> Outcome | None:
         """Return the outcome of a session whose head has not changed; None if there is more to do."""
-        ref = self._ref(agreed)
+        ref = agreed.ref()
         if not agreed.head.deleted:
-            self._surveyor.links.refuse(ref)
+            self._links.refuse(ref)
         outcome = self._surveyor.with_left_out(ref, outcome_of(agreed.head, SyncStatus.IN_STEP), agreed.head)
-        if not self._held_back.is_possible(agreed) and not self._held_back.lacks_bytes(ref, agreed):
+        if not may_be_held_back(agreed) and not self._guard.lacks_bytes(ref, agreed):
             return outcome
-        holds = self._held_back.find(ref, agreed, record)
+        holds = self._guard.find(ref, agreed, record)
         return None if any(hold.is_behind for hold in holds) else with_holds(outcome, holds)
 
     def _place(self, name: str, head: Head) -> SessionRef:
@@ -554,7 +519,7 @@ class Engine:
         return self.layout.place(project, head.session, head.parent)
 
     def _stays_away(self, name: str, ref: SessionRef, head: Head) -> bool:
-        return age_cleanup.stays_away(self._fs, ref, head, self.states.agreed(name), self._now())
+        return activity.stays_away(self._fs, ref, head, self.states.agreed(name), self._now())
 
     def _open_here(self, ref: SessionRef) -> str | None:
         """Return why a session may not be changed now; None if it may."""
@@ -572,13 +537,13 @@ class Engine:
 
     def _stands(self, ref: SessionRef, known: SyncedState | None, record: HeadRecord | None) -> Outcome:
         same = known is not None and is_same(self._fs, self._surveyor.survey(ref), known)
-        whole = known is None or is_whole(self._fs, self.layout, self.rules, known)
+        whole = known is None or is_whole(self._fs, self.layout, self._rules, known)
         standing, note = standing_of(record, known, same=same, whole=whole)
         holds: tuple[Hold, ...] = ()
-        if standing is not SyncStatus.IN_STEP or self._held_back.is_possible(known):
-            holds = self._held_back.find(ref, known, record)
+        if standing is not SyncStatus.IN_STEP or may_be_held_back(known):
+            holds = self._guard.find(ref, known, record)
         if standing in (SyncStatus.BEHIND, SyncStatus.DIVERGED):
-            held = self._waiting.held(ref, known, record)
+            held = self._conflicts.held(ref, known, record)
             if held is not None:
                 return held
             note = self._open_here(ref) or (BOTH_CHANGED if standing is SyncStatus.DIVERGED else "")
@@ -598,11 +563,11 @@ class Engine:
         with suppress(SessionaryError):  # it may have no place here
             ref = self._place(record.name, head)
             try:
-                self._surveyor.links.refuse(ref)
+                self._links.refuse(ref)
             except Unsupported as error:
                 return self._failed(head.session, head.project, error)
             if self._stays_away(record.name, ref, head):
-                return outcome_of(head, SyncStatus.IN_STEP, age_cleanup.CLEANED_UP)
+                return outcome_of(head, SyncStatus.IN_STEP, activity.CLEANED_UP)
         trashed = known is not None and (known.etag == record.etag or is_before(record, known))
         return outcome_of(
             head, SyncStatus.AHEAD if trashed else SyncStatus.BEHIND, "trashed here" if trashed else ""

@@ -7,36 +7,22 @@ disk is missing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from sessionary.disk.fs import Fs, is_there, stat_or_none
-from sessionary.layouts.sync import Policy, SyncLayout
-from sessionary.model import SessionRef
-from sessionary.sync import age_cleanup
-from sessionary.sync.heads import Head
+from sessionary.layouts import cleaned_up
+from sessionary.layouts.sync import Policy
+from sessionary.sync.context import Step
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.shown import is_before
-from sessionary.sync.state import States, SyncedState
+from sessionary.sync.state import SyncedState
 
 Named = tuple[str, SyncedState]
 """The name of a head, and the agreed state of its session."""
 
 
-class Gone:
-    """Finds trashed sessions.
-
-    Args:
-        fs: the file system.
-        layout: the local sessions.
-        states: the agreed states.
-        concerns: returns whether a session of this head is synchronised here.
-    """
-
-    def __init__(self, fs: Fs, layout: SyncLayout, states: States, concerns: Callable[[Head], bool]) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._states = states
-        self._concerns = concerns
+class Gone(Step):
+    """Finds trashed sessions."""
 
     def since(self, here: Container[str]) -> tuple[list[Named], int]:
         """Return the sessions that vanished since they were agreed, and the number of agreed sessions."""
@@ -56,21 +42,22 @@ class Gone:
 
     def of(self, names: Iterable[str]) -> list[Named]:
         """Return those of these missing sessions that the remote still has, as far as known."""
-        known = [(name, self._states.agreed(name)) for name in sorted(names)]
         return [
             (name, agreed)
-            for name, agreed in known
-            if agreed is not None and not agreed.head.deleted and self._is_deleted(agreed)
+            for name in sorted(names)
+            if (agreed := self._states.agreed(name)) is not None
+            and not agreed.head.deleted
+            and self._is_deleted(agreed)
         ]
 
     def back_again(self, here: Container[str], heads: Mapping[str, HeadRecord]) -> list[Named]:
         """Return sessions whose tombstone the remote has lost."""
-        known = (name for name in self._states.names() if name not in here)
-        found = [(name, agreed) for name in known if (agreed := self._states.agreed(name)) is not None]
         return [
             (name, agreed)
-            for name, agreed in found
-            if agreed.head.deleted
+            for name in self._states.names()
+            if name not in here
+            and (agreed := self._states.agreed(name)) is not None
+            and agreed.head.deleted
             and self._concerns(agreed.head)
             and not is_there(self._fs, agreed.folder)
             and is_before(heads.get(name), agreed)
@@ -78,10 +65,9 @@ class Gone:
 
     def _is_deleted(self, agreed: SyncedState) -> bool:
         """True for a trashed session, but not for one that a local clean-up by age removed."""
-        gone = is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
-        head = agreed.head
-        ref = SessionRef(head.kind, head.session, agreed.folder, head.project)
-        return gone and age_cleanup.last_activity(self._fs, ref) is None
+        parent = os.path.dirname(agreed.folder)
+        gone = is_gone(self._fs, agreed.folder, parent)
+        return gone and cleaned_up.last_activity(self._fs, parent, agreed.head.session) is None
 
 
 def is_gone(fs: Fs, folder: str, parent: str) -> bool:

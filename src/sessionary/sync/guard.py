@@ -8,25 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import RemoteError
 from sessionary.layouts.base import MTIME_GRACE, PartKind
-from sessionary.layouts.sync import Policy, SyncLayout
+from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, follow
 from sessionary.sync.bundles import Item
+from sessionary.sync.context import Step
 from sessionary.sync.damage import Version, spoilt_items, why_spoilt
 from sessionary.sync.diff import Comparison, Verdict, common_bytes
-from sessionary.sync.heads import Head, PartHead
+from sessionary.sync.heads import Head, PartHead, decode, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch
-from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, opened
-from sessionary.sync.remote import Remote
-from sessionary.sync.state import Held, States, SyncedState
+from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, matched_all, opened
+from sessionary.sync.remote import HeadRecord
+from sessionary.sync.report import Hold, holds_of
+from sessionary.sync.state import Held, SyncedState
 
 MINE, THEIRS = "mine", "theirs"
 _NO_STAMP: Stamp = (0, 0, 0, 0)
@@ -66,25 +67,8 @@ class Judged:
     waits: bool = False
 
 
-class Guard:
-    """Finds the damaged versions of single sessions.
-
-    Args:
-        fs: the file system.
-        layout: reports the problems of a part.
-        remote: the source of agreed versions.
-        states: the folder for derived files and spools.
-        now: the clock.
-    """
-
-    def __init__(
-        self, fs: Fs, layout: SyncLayout, remote: Remote, states: States, now: Callable[[], datetime]
-    ) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._remote = remote
-        self._states = states
-        self._now = now
+class Guard(Step):
+    """Finds the damaged versions of single sessions."""
 
     def sendable(
         self,
@@ -186,6 +170,49 @@ class Guard:
             found.verdicts[bundles.NAME] = Verdict.MERGE
         return result
 
+    # -- without synchronising: changes nothing, here or on the remote
+
+    def find(
+        self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None
+    ) -> tuple[Hold, ...]:
+        """Return the versions of a session's files that are not synchronised because they are damaged.
+
+        Args:
+            ref: the session.
+            agreed: its agreed state.
+            record: its head.
+
+        Raises:
+            RemoteError, Corrupt, Unsupported, StorageFailed: this cannot be determined.
+        """
+        head = None if agreed is None else agreed.head
+        if record is not None and (agreed is None or agreed.etag != record.etag):
+            head = decode(record.name, record.data)
+        if head is None or head.deleted:
+            return ()
+        held: dict[str, Held] = {}
+        refused: dict[str, Held] = {}
+        if agreed is not None and stat_or_none(self._fs, ref.locator) is not None:
+            mine = self._surveyor.survey(ref)
+            held = self.sendable(
+                ref, mine, agreed, matched_all(self._fs, mine, agreed.pieces, agreed.seen)
+            ).held
+            there = head.chains()
+            refused = {name: one for name, one in agreed.refused.items() if there.get(name) == one.chain}
+        return holds_of(self._layout, ref, head, self._states.known_device(), held, refused)
+
+    def lacks_bytes(self, ref: SessionRef, agreed: SyncedState) -> bool:
+        """True if a local file is smaller than agreed, by its stat only: most damage shows in that."""
+        if agreed.head.deleted:
+            return False
+        for part in agreed.head.parts:
+            if part.redacted or part.name == bundles.NAME or not self._rules.carries(kind_of(part)):
+                continue
+            found = stat_or_none(self._fs, self._layout.path_of(ref, part.name))
+            if found is not None and found.st_size < part.size:
+                return True
+        return False
+
     # -- the file here
 
     def _here(
@@ -193,9 +220,7 @@ class Guard:
     ) -> Held | None:
         """As `_mine`; without an agreed version, compare with the remote one."""
         matched, theirs = found.matched[here.name], found.theirs.get(here.name)
-        before = (
-            next((each for each in agreed.head.parts if each.name == here.name), None) if agreed else None
-        )
+        before = agreed.head.part(here.name) if agreed else None
         if agreed is not None and before is not None:
             known = agreed.pieces.get(here.name)
             return None if _has_grown(here, known, matched) else self._mine(here, before, agreed, matched)
@@ -335,7 +360,7 @@ class Guard:
     def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:
         lines = list(bundles.pack_items(items))
         state = b"".join(lines)
-        path = self._states.copies.get(ref.locator, f"{bundles.NAME} held", state, lambda: iter(lines))
+        path = self._surveyor.copies.get(ref.locator, f"{bundles.NAME} held", state, lambda: iter(lines))
         # A stamp of its own: with that of the files, this bundle would be taken for the one that was sent.
         return here._replace(path=path, size=len(state), stamp=(0, len(state), *here.stamp[2:]))
 
@@ -371,6 +396,11 @@ class Guard:
         if with_torn and here.torn:
             with LineFile(here.origin or here.path, self._fs) as file:
                 yield file.read(here.stamp[1] - here.torn, here.torn)
+
+
+def may_be_held_back(agreed: SyncedState | None) -> bool:
+    """True if a version of the session was held back at the last synchronisation."""
+    return agreed is not None and bool(agreed.held or agreed.refused or agreed.head.held)
 
 
 def item_chain(one: Item) -> str:

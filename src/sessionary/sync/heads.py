@@ -133,6 +133,14 @@ class Head(Struct, frozen=True, omit_defaults=True):
     accepted: dict[str, str] = {}
     counts: dict[str, int] = {}
 
+    def chains(self) -> dict[str, str]:
+        """Return the chain of each file, by name."""
+        return {part.name: part.chain for part in self.parts}
+
+    def part(self, name: str) -> PartHead | None:
+        """Return the entry of a file; None without one."""
+        return next((part for part in self.parts if part.name == name), None)
+
 
 class _Version(Struct):
     v: int

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, is_folder, make_folder, read_bytes, stat_or_none
+from sessionary.disk.fs import is_folder, make_folder, read_bytes, stat_or_none
 from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind
@@ -20,10 +20,10 @@ from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import part_key
+from sessionary.sync.context import Step
 from sessionary.sync.diff import Comparison
 from sessionary.sync.heads import Head
 from sessionary.sync.incoming import Theirs
-from sessionary.sync.links import Links
 from sessionary.sync.local_files import LocalPart, opened
 
 STAGED = ".pull-"
@@ -91,13 +91,8 @@ def _stranger(head: Head, name: str) -> Invalid:
     )
 
 
-class Placer:
+class Placer(Step):
     """Installs sessions that do not exist here."""
-
-    def __init__(self, fs: Fs, layout: SyncLayout) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._links = Links(fs, layout)
 
     def stage(
         self,

@@ -1,18 +1,22 @@
 """Local files of a session, and how much of them the remote is known to have.
 
 Not every part is a file on disk: immutable files are sent together as one bundle, and with redaction the redacted
-copy is sent. Both are stored as derived files, and then handled like any other file.
+copy is sent. Both are derived files: their bytes are stored once, in the folder of the sync state, and compared and
+split like any file. They depend only on the files of the session: a derived file is identified by the state of its
+source, and rebuilt when that changes.
 """
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs, read_bytes, stat_or_none
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
 from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
@@ -20,8 +24,7 @@ from sessionary.layouts.clock import changed_at
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.blocks import START, Piece, cut, follow, matching, whole_lines
-from sessionary.sync.derived_files import Copies
+from sessionary.sync.blocks import START, Piece, cut, follow, matching, part_key, whole_lines
 from sessionary.sync.heads import Head, kind_of
 from sessionary.sync.links import Links
 from sessionary.sync.report import Outcome
@@ -70,6 +73,58 @@ class Matched(NamedTuple):
     same: bool
 
 
+class Copies:
+    """Derived files below one folder.
+
+    Args:
+        fs: the file system.
+        folder: the folder; it is made when needed.
+    """
+
+    def __init__(self, fs: Fs, folder: str) -> None:
+        self._fs = fs
+        self._folder = folder
+
+    def get(self, session: str, name: str, state: bytes, make: Callable[[], Iterator[bytes]]) -> str:
+        """Return the path of the derived file for this state of its source; made if missing.
+
+        Args:
+            session: the folder of the session.
+            name: the part.
+            state: everything that its bytes depend on.
+            make: yields the bytes.
+
+        Durability: none needed; a derived file is never visible in part.
+
+        Raises:
+            StorageFailed: it cannot be written.
+        """
+        folder = os.path.join(
+            self._folder, sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        )
+        key = part_key(name)
+        path = os.path.join(folder, f"{key}-{sha256(state).hexdigest()[:24]}")
+        if stat_or_none(self._fs, path) is None:
+            old = self._old(folder, key)
+            atomic.replace(path, make(), fs=self._fs, durable=False)
+            for name in old:
+                self._remove(os.path.join(folder, name))
+        return path
+
+    def _old(self, folder: str, key: str) -> list[str]:
+        try:
+            make_dirs(self._fs, folder, durable=False)
+            return [name for name in self._fs.listdir(folder) if name.startswith(key)]
+        except OSError as error:
+            raise storage_failed(error, "make", folder) from error
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._fs.unlink(path)
+        except OSError:
+            pass  # a leftover is replaced by the next one
+
+
 class Surveyor:
     """Reads the files of sessions.
 
@@ -77,14 +132,18 @@ class Surveyor:
         fs: the file system.
         layout: the layout of the sessions.
         rules: what is synchronised, and what is redacted.
-        copies: stores bundles and redacted files.
+        folder: the folder of the sync state.
+
+    Attributes:
+        copies: bundles and redacted files.
+        links: symbolic links out of the store.
     """
 
-    def __init__(self, fs: Fs, layout: SyncLayout, rules: Rules, copies: Copies) -> None:
+    def __init__(self, fs: Fs, layout: SyncLayout, rules: Rules, folder: str) -> None:
         self._fs = fs
         self._layout = layout
         self._rules = rules
-        self._copies = copies
+        self.copies = Copies(fs, os.path.join(folder, "copies"))
         self.links = Links(fs, layout)
         self._left_out: dict[str, dict[str, str]] = {}
 
@@ -187,7 +246,7 @@ class Surveyor:
     def _blacked_out(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
         assert self._rules.redact is not None
         state = self._rules.redact.digest + _packed(plain.stamp)
-        path = self._copies.get(ref.locator, plain.name, state, lambda: self._black(plain))
+        path = self.copies.get(ref.locator, plain.name, state, lambda: self._black(plain))
         size = self._fs.stat(path).st_size
         with LineFile(path, self._fs) as copy, LineFile(plain.path, self._fs) as file:
             if size == plain.size and _alike(copy, file, size):
@@ -213,7 +272,7 @@ class Surveyor:
         def make() -> Iterator[bytes]:
             return bundles.pack_items(self.items(ref).values())
 
-        path = self._copies.get(ref.locator, bundles.NAME, state, make)
+        path = self.copies.get(ref.locator, bundles.NAME, state, make)
         digest = int.from_bytes(sha256(state).digest()[:7], "big")
         newest = max(stamp[2] for _, stamp, _ in once), max(stamp[3] for _, stamp, _ in once)
         size = self._fs.stat(path).st_size
@@ -258,6 +317,13 @@ def match(fs: Fs, part: LocalPart, pieces: Sequence[Piece] | None, seen: Stamp |
     with LineFile(part.path, fs) as file:
         count = matching(file, part.size, pieces)
     return Matched(count, count == len(pieces) and end == part.size)
+
+
+def matched_all(
+    fs: Fs, mine: Mapping[str, LocalPart], pieces: Mapping[str, list[Piece]], seen: Mapping[str, Stamp]
+) -> dict[str, Matched]:
+    """Compare all files of a session with the agreed version; see `match`."""
+    return {name: match(fs, here, pieces.get(name), seen.get(name)) for name, here in mine.items()}
 
 
 def settled(parts: Mapping[str, LocalPart], same: Sequence[str], now: float) -> dict[str, Stamp]:

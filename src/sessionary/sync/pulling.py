@@ -23,21 +23,27 @@ from sessionary.disk.spooled_file import Spool
 from sessionary.errors import AlreadyExists, Locked
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
-from sessionary.sync import activity, age_cleanup, rewinds
+from sessionary.sync import activity, rewinds
 from sessionary.sync.apply import Writer
 from sessionary.sync.blocks import Piece
-from sessionary.sync.conflicts import FOR_USER
 from sessionary.sync.context import Context, Step
-from sessionary.sync.diff import Comparison, Verdict, compare, fetch_rest, moved
-from sessionary.sync.guard import THEIRS, Judged
+from sessionary.sync.diff import Comparison, Verdict, fetch_rest, moved
+from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
-from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import Placer, refuse_strangers
 from sessionary.sync.local_files import LocalPart, begins_with, tip
 from sessionary.sync.merging import instant
-from sessionary.sync.owners import settle_owners
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
+from sessionary.sync.report import (
+    FOR_USER,
+    Outcome,
+    SyncStatus,
+    Undo,
+    holds_of,
+    outcome_of,
+    with_holds,
+    with_undo,
+)
 from sessionary.sync.state import Held, Moving, SyncedState, digest, sibling_id
 from sessionary.sync.verify_blocks import named
 
@@ -56,7 +62,8 @@ class Puller(Step):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._placer = Placer(context.fs, context.layout)
+        self._guard = Guard(context)
+        self._placer = Placer(context)
 
     def pull(
         self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, keep: str | None = None
@@ -72,7 +79,7 @@ class Puller(Step):
             Unsupported: the session is outside the store.
         """
         refuse_strangers(self._layout, head)
-        self._surveyor.links.refuse(ref)
+        self._links.refuse(ref)
         agreed = self._states.agreed(record.name)
         if self._layout.ref_for_path(ref.path) is None:
             if head.deleted:
@@ -110,11 +117,11 @@ class Puller(Step):
 
     def _place(self, record: HeadRecord, head: Head, ref: SessionRef, device: str) -> Outcome:
         with self._states.spool() as spool:
-            found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule, spool)
+            found, _ = self._compare(ref, {}, None, head, spool)
             staged = self._placer.stage(record.name, ref, head, found, {}, device)
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.last_active(head, self._now()))
-        age_cleanup.forget(self._fs, ref)
+        activity.forget_cleanups(self._fs, [ref])
         self._agree(record, head, ref, found, None)
         return outcome_of(head, SyncStatus.PULLED)
 
@@ -132,15 +139,12 @@ class Puller(Step):
     ) -> Outcome | None:
         """Compare, fetch, lock the session, check again, write. None if it has changed meanwhile."""
         mine = self._surveyor.survey(ref)
-        closed = self._surveyor.closed(ref, (part.name for part in head.parts))
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool, closed)
+        found, closed = self._compare(ref, mine, agreed, head, spool)
         judged = self._guard.judge(mine, agreed, head, found, keep)
         diverged = not head.deleted and found.is_diverged(self._rule)
         # Files outside the store are neither replaced nor relabelled.
         judged.waits |= moved(head, agreed, self._rules, closed) or (diverged and bool(closed))
-        writer = Writer(
-            self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device, keep
-        )
+        writer = Writer(self._context, ref, head, device, keep)
         if diverged and judged.waits:
             beside = writer.lay_beside(found, mine, judged.refused)
             outcome = outcome_of(head, SyncStatus.DIVERGED)
@@ -165,8 +169,8 @@ class Puller(Step):
                 writer.show(found, mine)
                 return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
             writer.prove(found, mine)
-            settle_owners(self._fs, self._layout, ref, head.owners, device)
-            undo, taken = self._taken_back(head, found, mine, agreed)
+            self._settle_owners(ref, head.owners, device)
+            undo, taken = rewinds.by_pull(self._layout, head, found, mine, agreed)
             taken = taken or rewinds.met(self._layout, found, mine, agreed)
             noted = writer.write(found, mine, agreed)
             taken = taken or self._come_back(record.name, ref, found)
@@ -210,27 +214,6 @@ class Puller(Step):
             self._states.note_taken(name, undo.file, agreed.pieces[undo.file])
         elif words:
             self._states.forget_taken(name)
-
-    def _taken_back(
-        self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: SyncedState | None
-    ) -> tuple[Undo | None, str]:
-        """Return a note about lines that another device rewound, and how to restore them."""
-        if agreed is None:
-            return None, ""
-        for name, theirs in found.theirs.items():
-            here, pieces = mine.get(name), agreed.pieces.get(name)
-            if here is None or not pieces or found.verdicts[name] is not Verdict.THEIRS:
-                continue
-            had_all = found.matched[name].pieces == len(pieces)
-            if not had_all or theirs.pieces[: len(pieces)] == pieces:
-                continue
-            if taken_back(self._layout, name, here.kind, here.size, theirs.part.size):
-                past = (one.gen for one in head.history if name in one.tips and one.gen >= agreed.head.gen)
-                generation = min(past, default=None)
-                undo = None if generation is None else Undo(name, generation)
-                words = f"{name} was rewound on another device"
-                return undo, f"{words} from {here.size:,} to {theirs.part.size:,} bytes"
-        return None, ""
 
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
@@ -335,7 +318,7 @@ class Puller(Step):
 
     def _set_times(self, ref: SessionRef, active: datetime | None) -> None:
         if active is not None:
-            activity.restore(self._fs, self._layout, self._rules, ref, active)
+            activity.restore(self._fs, self._layout, self._rules, self._links, ref, active)
 
     def _agree(
         self,

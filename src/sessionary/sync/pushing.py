@@ -26,16 +26,24 @@ from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds, verify_blocks
 from sessionary.sync.blocks import FORMAT, Piece
-from sessionary.sync.conflicts import FOR_USER
 from sessionary.sync.context import Context, Step
-from sessionary.sync.diff import Comparison, Verdict, compare, moved
+from sessionary.sync.diff import Comparison, Verdict, moved
+from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
-from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.local_files import LocalPart, Matched, match, settled
-from sessionary.sync.owners import settle_owners
+from sessionary.sync.local_files import LocalPart, Matched, match, matched_all, settled
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
+from sessionary.sync.report import (
+    FOR_USER,
+    Outcome,
+    SyncStatus,
+    Undo,
+    holds_of,
+    marks_of,
+    outcome_of,
+    with_holds,
+    with_undo,
+)
 from sessionary.sync.shown import Shown
 from sessionary.sync.state import Held, SyncedState
 from sessionary.sync.upload_plan import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
@@ -71,6 +79,7 @@ class Pusher(Step):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self._guard = Guard(context)
         self._device = context.states.device()
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
@@ -232,8 +241,8 @@ class Pusher(Step):
         Raises:
             RemoteError, StorageFailed: as `push`.
         """
-        old = next(part for part in agreed.head.parts if part.name == here.name)
-        one = cut_anew(self._fs, here, old, agreed.pieces[here.name], first)
+        old = agreed.head.part(here.name)
+        one = None if old is None else cut_anew(self._fs, here, old, agreed.pieces[here.name], first)
         if one is None:
             return False
         for block, data in one.puts:
@@ -333,12 +342,8 @@ class Pusher(Step):
                 return outcome_of(agreed.head, standing, note)
             taken = self._taken(ref, agreed.head, mine)
             known = {**basis.shared, **agreed.pieces}
-            matched = {
-                part: match(self._fs, here, known.get(part), agreed.seen.get(part))
-                for part, here in mine.items()
-            }
-            sendable = self._guard.sendable(ref, mine, agreed, matched, allowed)
-            mine, matched, held, items = sendable
+            matched = matched_all(self._fs, mine, known, agreed.seen)
+            mine, matched, held, items = self._guard.sendable(ref, mine, agreed, matched, allowed)
             marks = marks_of(agreed.head, self._device, held, ended)
             if _is_sent(agreed, mine, matched) and not taken and marks == agreed.head.held:
                 self._remember(name, agreed, mine, held)
@@ -353,7 +358,7 @@ class Pusher(Step):
             claims = Claims(taken, marks, allowed, items, versioned, above)
             intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), claims)
             if not note:
-                undo, note = self._taken_back(agreed.head, intended.head, mine)
+                undo, note = rewinds.by_push(self._layout, agreed.head, intended.head, mine)
             etag = self._swap(name, intended, basis.etag)
             if etag is None:
                 return None
@@ -370,7 +375,7 @@ class Pusher(Step):
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             self._remember_taken(name, undo, agreed, basis.agreed)
-            settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
+            self._settle_owners(ref, basis.agreed.head.owners, self._device)
             standing, sent = SyncStatus.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
@@ -412,24 +417,12 @@ class Pusher(Step):
         pieces = {**agreed.pieces, **sent}
         return SyncedState(head, "", pieces, ref.locator, unsure=unsure, held=agreed.held), doubted
 
-    def _taken_back(self, old: Head, new: Head, mine: Mapping[str, LocalPart]) -> tuple[Undo | None, str]:
-        """Return a note about sent lines that this push rewinds, and how to restore them."""
-        if new.gen == old.gen:
-            return None, ""
-        sizes = {part.name: part.size for part in old.parts}
-        for name in new.history[-1].tips:
-            here = mine[name]
-            if taken_back(self._layout, name, here.kind, sizes[name], here.size):
-                words = f"{name} was rewound from {sizes[name]:,} to {here.size:,} bytes"
-                return Undo(name, new.history[-1].gen), words
-        return None, ""
-
     def _remember_taken(self, name: str, undo: Undo | None, before: SyncedState, after: SyncedState) -> None:
         if undo is not None:
             if after.head.gen > before.head.gen:
                 self._states.note_taken(name, undo.file, before.pieces[undo.file])
             return
-        old, new = ({part.name: part.chain for part in one.head.parts} for one in (before, after))
+        old, new = before.head.chains(), after.head.chains()
         if any(old.get(file) != new.get(file) for file in self._states.taken(name)):
             self._states.forget_taken(name)
 
@@ -497,10 +490,7 @@ class Pusher(Step):
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
         with self._states.spool() as spool:
-            closed = self._surveyor.closed(ref, (part.name for part in head.parts))
-            found = compare(
-                self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool, closed
-            )
+            found, closed = self._compare(ref, mine, agreed, head, spool)
             judged = self._guard.judge(mine, agreed, head, found)
         waits = judged.waits or moved(head, agreed, self._rules, closed)
         refused = self._refused(found, head, waits=waits)

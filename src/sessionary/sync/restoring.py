@@ -26,7 +26,6 @@ from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch_version
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.links import Links
 from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
 
 KEPT = "before"
@@ -156,14 +155,14 @@ class Earlier(Step):
                 session=ref.session_id,
                 hint=f"name a file `….{KEPT}-<time>` beside the restored file",
             )
-        Links(fs, layout).refuse_file(ref, path)
+        self._links.refuse_file(ref, path)
         with self._alone(ref), layout.lock(ref):
             return [self._replace(ref, name, (read_bytes(fs, path) or b"",))]
 
     @contextmanager
     def _alone(self, ref: SessionRef) -> Iterator[None]:
         """Exclude other synchronisations of this machine, agents in the session, and links out of the store."""
-        Links(self._fs, self._layout).refuse(ref)
+        self._links.refuse(ref)
         lock = self._states.lock()
         try:
             with lock.held(self._patience, note="sync"):
@@ -195,7 +194,7 @@ class Earlier(Step):
 
     def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
         fs, path = self._fs, self._layout.path_of(ref, name)
-        Links(fs, self._layout).refuse_file(ref, path)
+        self._links.refuse_file(ref, path)
         there = stat_or_none(fs, path) is not None
         kept = atomic.quarantine(path, KEPT, fs=fs, now=self._now()) if there else None
         atomic.replace(path, data, fs=fs)

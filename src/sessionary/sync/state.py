@@ -27,8 +27,8 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spooled_file import Spool
+from sessionary.model import SessionRef
 from sessionary.sync.blocks import Piece
-from sessionary.sync.derived_files import Copies
 from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
@@ -78,6 +78,10 @@ class SyncedState(Struct, frozen=True):
     refused: dict[str, Held] = {}
     above: int = 0
 
+    def ref(self) -> SessionRef:
+        """Return the local session."""
+        return SessionRef(self.head.kind, self.head.session, self.folder, self.head.project)
+
 
 class Moving(Struct, frozen=True):
     """A session that gives way to the remote version: the local one moves to `sibling`, `staged` takes its place.
@@ -114,9 +118,6 @@ class States:
     Args:
         folder: the folder; it is made when needed.
         fs: the file system.
-
-    Attributes:
-        copies: derived files.
     """
 
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
@@ -128,7 +129,6 @@ class States:
         self._hole = msgspec.json.Decoder(Hole)
         self._taken = msgspec.json.Decoder(dict[str, list[Piece]])
         self._above: dict[str, int] = {}
-        self.copies = Copies(fs, os.path.join(folder, "copies"))
 
     def lock(self) -> FileLock:
         """Return the lock for one synchronisation of this machine.

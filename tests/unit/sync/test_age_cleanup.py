@@ -11,7 +11,7 @@ import pytest
 from sessionary import BrainstormStore, SessionStore
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts import cleaned_up
-from sessionary.sync.age_cleanup import CLEANED_UP
+from sessionary.sync.activity import CLEANED_UP
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 from tests.support.policy_world import BRAINSTORM, PolicyWorld

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remotes.cosmos_faults import from_service
+from sessionary.sync.remotes.cosmos_link import from_service
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 

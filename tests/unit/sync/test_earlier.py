@@ -198,8 +198,7 @@ def test_an_open_session_is_not_restored(world: World) -> None:
     rewound(world)
     a = world.devices[0]
     before = a.lines("one")
-    engine = a.engine(world.remote())
-    engine._in_use = lambda ref: "it is open in a running agent"
+    engine = a.engine(world.remote(), in_use=lambda ref: "it is open in a running agent")
     with pytest.raises(Locked):
         engine.earlier.restore(only(engine), 0)
     assert a.lines("one") == before

@@ -103,8 +103,7 @@ def test_an_open_session_is_announced_and_not_touched(world: World) -> None:
     world.say(world.devices[0], "one", 1)
     push(world, 0)
     before = world.devices[1].files()
-    engine = world.devices[1].engine(world.remote())
-    engine._in_use = lambda ref: True
+    engine = world.devices[1].engine(world.remote(), in_use=lambda ref: True)
     (outcome,) = engine.pull().outcomes
     assert (outcome.standing, world.devices[1].files()) == (SyncStatus.HELD_BACK, before)
     assert "open in a running agent" in outcome.note
@@ -123,9 +122,8 @@ def test_a_session_that_is_opened_while_the_other_side_is_asked_is_not_touched(
     if here == "gone on":
         world.say(world.devices[1], "one", 1)
     before = world.devices[1].files()
-    engine = world.devices[1].engine(world.remote())
     asked = iter([False, True])
-    engine._in_use = lambda ref: next(asked)
+    engine = world.devices[1].engine(world.remote(), in_use=lambda ref: next(asked))
     (outcome,) = engine.pull().outcomes
     assert (outcome.standing, world.devices[1].files()) == (SyncStatus.HELD_BACK, before)
     assert "open in a running agent" in outcome.note

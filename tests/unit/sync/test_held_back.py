@@ -317,9 +317,7 @@ def test_what_is_held_back_is_compared_once(world: World) -> None:
     os.utime(path(device), (path(device).stat().st_mtime - hour,) * 2)
 
     def pushed() -> Report:
-        made = device.engine(world.remote())
-        made._now = lambda: device.now().replace(year=2100)
-        return made.push()
+        return device.engine(world.remote(), now=lambda: device.now().replace(year=2100)).push()
 
     assert pushed().cost.requests > 0
     again = pushed()

@@ -7,7 +7,7 @@ import pytest
 
 from sessionary.errors import Invalid, NotFound
 from sessionary.sync.remotes import check_address, open_remote
-from sessionary.sync.remotes.plain import PlainRemote
+from sessionary.sync.remotes.sealed import PlainRemote
 from sessionary.sync.settings import (
     Settings,
     cache_path,

@@ -328,7 +328,8 @@ def test_two_devices_bring_one_session_to_one_place_at_once(tmp_path: Path, serv
     layout = recipient(WORK, world.devices[1].project)
     ref = layout.place(PROJECT, "one")
     found = compare(UNSYNCED, world.remote(), {}, None, head, Rules(), rule_of(layout))
-    placer = Placer(UNSYNCED, layout)
+    engine = Engine(layout, world.remote(), state_dir=tmp_path / "state", fs=UNSYNCED)
+    placer = Placer(engine._context)
     staged = [placer.stage(record.name, ref, head, found, {}, device) for device in ("x", "y", "x")]
     assert staged[0] == staged[2] != staged[1]
     for one in staged[:2]:

@@ -90,7 +90,7 @@ def open_remote(
     chosen = options or {}
     remote = _opened(check_address(url), tenant, chosen, os.environ if environ is None else environ, cache)
     if identity is None:
-        from sessionary.sync.remotes.plain import PlainRemote
+        from sessionary.sync.remotes.sealed import PlainRemote
 
         return PlainRemote(remote)
     from sessionary.sync.remotes.sealed import SealedRemote

@@ -6,6 +6,10 @@ credentials, account and container, in three requests:
 * An account that writes in several regions is refused. There a swap is decided in the region that it reaches, and the
   losing one of two is dropped later: two devices would both have won.
 * A container with another partition key is refused; it belongs to another program.
+
+Socket timeouts bound the silence between two parts of an answer, but not a name look-up, a credential helper, or a
+server that sends a byte now and then. So each call runs in a thread of its own, which is abandoned if it takes too
+long; it is a daemon, so it keeps no process alive. Its request may still be carried out.
 """
 
 from __future__ import annotations
@@ -13,14 +17,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.cosmos_config import EMULATOR_KEY, CosmosConfig
-from sessionary.sync.remotes.cosmos_faults import from_client, from_service
-from sessionary.sync.remotes.deadline import within
+from sessionary.sync.remote import LATER
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient
@@ -36,6 +39,12 @@ INDEXING: Final[dict[str, Any]] = {
 }
 """Index only what queries use: the partition, and the id, which is always indexed. More paths cost with each write."""
 
+SKEW: Final = timedelta(minutes=5)
+"""Clock difference that is reported; the service refuses signatures from fifteen minutes on."""
+
+# The write may have been carried out or not: each of the five verbs may be repeated.
+_PASSING: Final = frozenset({408, 410, 429, 449})
+_WRITE_FORBIDDEN, _NO_SESSION, _PARTITION_FULL = 3, 1002, 1014
 CONNECT: Final = 5.0
 SILENCE: Final = 20.0
 
@@ -227,3 +236,129 @@ def _need_sdk() -> None:
             f"Cosmos DB needs the package {error.name or 'azure-cosmos'}",
             hint="pip install 'sessionary[cosmos]'",
         ) from error
+
+
+def within(seconds: float, call: Callable[[], _T], what: str) -> _T:
+    """Run a call with a time limit; return its result or raise its error.
+
+    Args:
+        seconds: the limit.
+        call: the call.
+        what: the name of the remote, for the error.
+
+    Raises:
+        RemoteError: there was no answer in time; retryable.
+    """
+    answers: list[_T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(call())
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True, name=f"sessionary: {what}")
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if answers:
+        return answers[0]
+    raise RemoteError(f"{what} gave no answer within {seconds:g} s", retryable=True, hint=LATER)
+
+
+# -- errors: whether a retry helps, and the remedy
+
+
+def from_service(error: Any, where: str, now: datetime) -> RemoteError:
+    """Convert an answer with an error status.
+
+    Args:
+        error: an `azure.core.exceptions.HttpResponseError`.
+        where: the database, for the message.
+        now: this machine's time.
+    """
+    status, sub = error.status_code or 0, getattr(error, "sub_status", None) or 0
+    headers: Mapping[str, str] = getattr(error, "headers", None) or {}
+    details: dict[str, Any] = {"status": status} | ({"substatus": sub} if sub else {})
+    if activity := headers.get("x-ms-activity-id"):
+        details["activity_id"] = activity
+    if (pause := _pause(headers)) is not None:
+        details["retry_after"] = pause
+    passing = (
+        status in _PASSING or status >= 500 or (status, sub) in ((403, _WRITE_FORBIDDEN), (404, _NO_SESSION))
+    )
+    message, hint = (None, None) if passing else _lasting(status, sub, headers, now)
+    return RemoteError(
+        f"{where}: {message or f'the service answered {status}'}{_said(error)}",
+        retryable=passing,
+        details=details,
+        hint=LATER if passing else hint,
+    )
+
+
+def from_client(error: Exception, where: str) -> RemoteError:
+    """Convert an error before or without an answer: no connection, no credentials, an invalid answer."""
+    from azure.core.exceptions import ClientAuthenticationError
+
+    if isinstance(error, ClientAuthenticationError):
+        return RemoteError(
+            f"{where}: no credentials were found{_said(error)}",
+            hint="run az login, or give a key; docs/howto/sync-cosmos.md lists what is tried",
+        )
+    return RemoteError(f"{where}: {type(error).__name__}{_said(error)}", retryable=True, hint=LATER)
+
+
+def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -> tuple[str, str | None]:
+    if status in (401, 403) and (skew := _skew(headers, now)) is not None:
+        ahead = "ahead of" if skew > timedelta(0) else "behind"
+        minutes = round(abs(skew).total_seconds() / 60)
+        return (
+            f"refused: the local clock is {minutes} minutes {ahead} the service's",
+            "set the clock of this machine",
+        )
+    if (status, sub) == (403, _PARTITION_FULL):
+        return (
+            "refused: a partition is full (20 GB)",
+            "a session and its forks share one; see docs/scaling.md",
+        )
+    return {
+        401: (
+            "refused: wrong account key",
+            (
+                "`az cosmosdb keys list` prints it; set it as SESSIONARY_COSMOS_KEY, or as AMPLIFIER_COSMOS_KEY or in "
+                "settings.yaml where that is used"
+            ),
+        ),
+        403: (
+            "refused: this identity lacks permission",
+            "give it a data role, and allow this machine in the firewall",
+        ),
+        404: ("the database or its container does not exist", "`sessionary sync init` creates them"),
+        413: ("refused: too large", None),
+    }.get(status, (f"refused with status {status}", None))
+
+
+def _pause(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which the service wants a retry."""
+    try:
+        return float(headers["x-ms-retry-after-ms"]) / 1000
+    except (KeyError, ValueError):
+        return None
+
+
+def _skew(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+    """Return how far the local clock is ahead of the service's, if that is too far."""
+    try:
+        theirs = parsedate_to_datetime(headers["Date"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    skew = now - (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC))
+    return skew if abs(skew) > SKEW else None
+
+
+def _said(error: Exception) -> str:
+    """Return the beginning of the original message."""
+    text = " ".join(str(getattr(error, "message", None) or error).split()).partition(" Code: ")[0]
+    return f" ({text[:200]})" if text else ""

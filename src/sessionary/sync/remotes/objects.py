@@ -23,12 +23,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
-from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
 from sessionary.sync.remote import (
     LARGEST_BLOCK,
+    LATER,
     Block,
     BlockPage,
     BlockStat,
@@ -37,7 +38,6 @@ from sessionary.sync.remote import (
     StatPage,
 )
 from sessionary.sync.remotes.head_cache import Cache, HeadCache, ListedHead
-from sessionary.sync.remotes.objects_errors import CONDITIONS, is_no_bucket, refused
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -58,6 +58,67 @@ TIMEOUT, CONNECT = "30s", "5s"
 _READABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 _NAME = re.compile(r"[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _T = TypeVar("_T")
+
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_LATER: Final = {408, 409, 423, 425, 429}
+_CREDENTIALS: Final = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, or "
+    "AZURE_STORAGE_ACCOUNT_KEY; docs/howto/sync-s3.md lists other ways"
+)
+CONDITIONS: Final = (
+    "without conditional writes two machines would overwrite each other's sessions; use a store that honours "
+    "If-None-Match and If-Match (S3, Google Cloud Storage, Azure Blob, MinIO of 2024 or newer), or a database: "
+    "`sessionary sync init postgresql://HOST/DATABASE --replace`"
+)
+
+
+class _Cause(NamedTuple):
+    """A permanent error.
+
+    Attributes:
+        words: texts of the store that identify it.
+        what: the cause.
+        hint: the remedy.
+    """
+
+    words: tuple[str, ...]
+    what: str
+    hint: str
+
+
+_CAUSES: Final = (
+    _Cause(
+        _NO_BUCKET,
+        "the bucket or container does not exist",
+        "create it as docs/howto/sync-s3.md describes; Sessionary creates no buckets",
+    ),
+    _Cause(
+        ("169.254.169.254", "metadata.google.internal", "169.254.170.2"),
+        "no credentials were found",
+        _CREDENTIALS,
+    ),
+    _Cause(
+        ("RequestTimeTooSkewed", "RequestExpired", "Request date header", "Invalid JWT"),
+        "the clock of this machine differs too much from that of the store",
+        "set the clock (`timedatectl set-ntp true` on Linux), and try again; the credentials may be right",
+    ),
+    _Cause(
+        ("NotImplemented", "status code: 501"),
+        "it does not support conditional writes, or another required feature",
+        CONDITIONS,
+    ),
+    _Cause(
+        ("AuthorizationHeaderMalformed", "PermanentRedirect", "incorrectly configured region"),
+        "the bucket is in another region",
+        "`sessionary sync init ADDRESS --option region=REGION --replace`, with the region of the bucket",
+    ),
+    _Cause(
+        ("<Code>AccessDenied<", "AuthorizationPermissionMismatch", "AuthorizationFailure"),
+        "these credentials are valid, but lack permission",
+        "allow list, get and put below the address; docs/howto/sync-s3.md has the policies",
+    ),
+)
 
 
 def open_store(url: str, **options: Any) -> Any:
@@ -154,15 +215,11 @@ class ObjectStoreRemote:
         return self._create(self._block_path(space, block), data) is not None
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        folder = f"{self._root}/blocks/{_checked(space)}"
-        # A list begins *behind* a name, and no name is directly before another: begin a little earlier.
-        names = self._names(folder, after if after is not None else first[:-1])
-        wanted = _until(stop, (name for name in names if name >= first and (after is None or name > after)))
-        page = list(islice(wanted, self._page_blocks + 1))
+        page = list(islice(self._range(space, first, stop, after), self._page_blocks + 1))
         kept = page[: self._page_blocks]
-        found = self._pool.map(lambda name: self._get(f"{folder}/{name}"), kept)
-        blocks = [Block(name, got.data) for name, got in zip(kept, found, strict=True) if got]
-        return BlockPage(tuple(blocks), kept[-1] if len(page) > len(kept) else None)
+        found = self._pool.map(lambda one: self._get(one[1]["path"]), kept)
+        blocks = [Block(name, got.data) for (name, _), got in zip(kept, found, strict=True) if got]
+        return BlockPage(tuple(blocks), kept[-1][0] if len(page) > len(kept) else None)
 
     def read_head(self, name: str) -> HeadRecord | None:
         found = self._fetch_head(name)
@@ -173,7 +230,11 @@ class ObjectStoreRemote:
         return self._create(path, stored) if etag is None else self._replace(path, stored, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        page = list(islice(self._listed(f"{self._root}/heads", after), self._page_heads + 1))
+        folder = f"{self._root}/heads"
+        listed = (
+            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in self._metas(folder, after)
+        )
+        page = list(islice(listed, self._page_heads + 1))
         kept = page[: self._page_heads]
         heads = [one for one in self._pool.map(self._head_as_listed, kept) if one is not None]
         following = kept[-1][0] if len(page) > len(kept) else None
@@ -183,12 +244,9 @@ class ObjectStoreRemote:
     # -- the sixth
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        folder = f"{self._root}/blocks/{_checked(space)}"
-        found = self._metas(folder, after if after is not None else first[:-1])
-        stats = (_stat(meta, len(folder) + 1, self._time) for meta in found)
-        behind = (one for one in stats if one.id >= first and (after is None or one.id > after))
-        page = list(islice(takewhile(lambda one: one.id < stop, behind), PAGE_STATS + 1))
-        return StatPage(tuple(page[:PAGE_STATS]), page[PAGE_STATS - 1].id if page[PAGE_STATS:] else None)
+        page = list(islice(self._range(space, first, stop, after), PAGE_STATS + 1))
+        stats = tuple(_stat(name, meta, self._time) for name, meta in page[:PAGE_STATS])
+        return StatPage(stats, stats[-1].id if page[PAGE_STATS:] else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         """Compares first: no client compares and removes in one step, and not all stores could.
@@ -337,23 +395,24 @@ class ObjectStoreRemote:
             return False
         return True
 
-    def _names(self, folder: str, after: str | None) -> Iterator[str]:
-        """Yield the names in a folder behind this one, in bytewise order, requested as needed."""
-        return (name for name, _ in self._listed(folder, after))
-
-    def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the names in a folder, as `_names`, with their etags in the list."""
-        return (
-            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in self._metas(folder, after)
-        )
+    def _range(
+        self, space: str, first: str, stop: str, after: str | None
+    ) -> Iterator[tuple[str, ObjectMeta]]:
+        """Yield the blocks of a range, by name and metadata, requested as needed."""
+        folder = f"{self._root}/blocks/{_checked(space)}"
+        # A list begins *behind* a name, and no name is directly before another: begin a little earlier.
+        for meta in self._metas(folder, after if after is not None else first[:-1]):
+            name = meta["path"][len(folder) + 1 :]
+            if name >= stop:
+                return
+            if name >= first and (after is None or name > after):
+                yield name, meta
 
     def _metas(self, folder: str, after: str | None) -> Iterator[ObjectMeta]:
         """Yield the metadata of objects in a folder behind this name, in name order."""
         last = f"{folder}/{after or ''}"
         for meta in self._raw(folder, after):
-            if (
-                meta["path"] <= last
-            ):  # also endless lists: a server that ignores the offset starts again each time
+            if meta["path"] <= last:  # also endless lists: a server may ignore the offset, and start again
                 raise RemoteError(f"{self.url} does not list names in bytewise order")
             last = meta["path"]
             yield meta
@@ -378,17 +437,17 @@ class ObjectStoreRemote:
         try:
             return call()
         except FileNotFoundError as error:
-            if is_no_bucket(error):
-                raise refused(error, self.url) from error
+            if _is_no_bucket(error):
+                raise _refused(error, self.url) from error
             raise NotFound(path) from error
         except exceptions.AlreadyExistsError as error:
             raise _Taken from error
         except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
-            if is_no_bucket(error):
-                raise refused(error, self.url) from error
+            if _is_no_bucket(error):
+                raise _refused(error, self.url) from error
             raise _Other from error
         except exceptions.BaseError as error:
-            raise refused(error, self.url) from error
+            raise _refused(error, self.url) from error
 
 
 class _Got(NamedTuple):
@@ -444,9 +503,9 @@ class _Stat(BlockStat):
         return max(0.0, since.time() - since.put_at - 1)
 
 
-def _stat(meta: ObjectMeta, begin: int, time: Callable[[], float]) -> BlockStat:
+def _stat(name: str, meta: ObjectMeta, time: Callable[[], float]) -> BlockStat:
     age: Any = _Age(meta["last_modified"].timestamp(), time)
-    return _Stat(meta["path"][begin:], meta["size"], age, _version(meta))
+    return _Stat(name, meta["size"], age, _version(meta))
 
 
 def _version(meta: ObjectMeta) -> str:
@@ -460,8 +519,32 @@ def _checked(name: str) -> str:
     return name
 
 
-def _until(stop: str, names: Iterator[str]) -> Iterator[str]:
-    for name in names:
-        if name >= stop:
-            return
-        yield name
+# -- errors: obstore uses one class for most of them, and has the status and the answer of the store only in the text
+
+
+def _is_no_bucket(error: Exception) -> bool:
+    """True if the bucket or container is missing, not only the object."""
+    return any(word in str(error) for word in _NO_BUCKET)
+
+
+def _refused(error: Exception, url: str) -> RemoteError:
+    """Convert an error of obstore."""
+    text = str(error)
+    first = text.splitlines()[0]
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else None
+    details = {"status": status} if status else {}
+    for cause in _CAUSES:
+        if any(word in text for word in cause.words):
+            return RemoteError(f"{url}: {cause.what}", hint=cause.hint, details=details)
+    if status in (401, 403):
+        return RemoteError(
+            f"{url} refuses the credentials ({status}): {first}", hint=_CREDENTIALS, details=details
+        )
+    later = status is None or status in _LATER or status >= 500
+    return RemoteError(
+        f"{url} failed: {first}",
+        retryable=later,
+        details=details,
+        hint=LATER if later else "check the address and its options in the settings file of `sync init`",
+    )

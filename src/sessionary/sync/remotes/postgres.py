@@ -7,19 +7,27 @@ that a cluster can partition the tables by it and the server can separate tenant
 The version of a head is a random UUID chosen by the client, not a counter of the server: it never repeats, even if a
 head was removed and created again; and a client that retries because an answer was lost recognises its own version.
 
-The time of a block's put is in a column that was added later. A schema without it keeps working: no block has an age,
-so none is removed, until the owner runs `prepare` again.
+The server may be gone, slow, or behind a pooler. Every statement may be repeated, so none depends on an earlier
+connection. A connection that broke while idle is replaced silently: servers and routers close them all the time. A
+statement with a serialization failure (40001) is repeated at once. No statement is prepared and no session variable
+is set, because a pooler sends the next statement to another server connection. A limit on the server
+(``statement_timeout``) would be such a variable: the limit is enforced by the local clock instead, which also works
+if the server stops responding.
 """
 
 from __future__ import annotations
 
+import random
+import threading
+import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import (
     LARGEST_BLOCK,
+    LATER,
     Block,
     BlockPage,
     BlockStat,
@@ -28,8 +36,199 @@ from sessionary.sync.remote import (
     StatPage,
 )
 
-if TYPE_CHECKING:
-    from sessionary.sync.remotes.postgres_calls import Connections
+try:
+    import psycopg
+    from psycopg import conninfo as parameters
+    from psycopg.abc import PQGen
+except ImportError as error:
+    raise Unsupported(
+        f"PostgreSQL needs psycopg, which cannot be imported: {error}",
+        hint="pip install 'sessionary[postgres]'",
+    ) from error
+
+# A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
+_CHANCE = random.SystemRandom()
+
+TRIES = 6
+CONNECT, ANSWER = 10, 60.0
+"""Seconds to wait for a connection, unless the connection string sets it, and for an answer."""
+
+_IN_THE_WAY = ("40001", "40P01")
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": CONNECT,
+    "keepalives_idle": 30,
+    "application_name": "sessionary",
+}
+# Classes of SQLSTATE after which the same statement may succeed: connection lost, no resources, serialization
+# failure, stopped by an operator, system error, not the leader (any more).
+_PASSING = ("08", "25006", "40", "53", "55", "57", "58")
+_PASSWORD = (
+    "set PGPASSWORD, or write the password into ~/.pgpass; docs/howto/sync.md lists where it is read from"
+)
+# A refusal before there is a connection has no SQLSTATE. These texts of the server show that a retry is useless.
+_FOR_GOOD = {
+    "password authentication failed": _PASSWORD,
+    "no password supplied": _PASSWORD,
+    "no pg_hba.conf entry": "the server refuses connections from this machine; see its pg_hba.conf",
+    "does not exist": "correct the address (`sessionary sync init ADDRESS --replace`), or let the owner of the server "
+    "create the role and the database",
+}
+_READ_ONLY = (
+    "this is a replica, or set to read-only; name the primary, with target_session_attrs=read-write in the "
+    "address where there are several hosts, or reset default_transaction_read_only"
+)
+_HINTS = {
+    "25006": _READ_ONLY,
+    "28P01": _PASSWORD,
+    "42P01": "run `sessionary sync init` once, as the owner of the tables",
+    "3F000": "run `sessionary sync init` once, as the owner of the tables",
+    "42501": "this role is not admitted, or not as this tenant; see docs/howto/sync-postgres.md",
+}
+
+
+class Answer(NamedTuple):
+    """Result of a statement: its rows, and the number of affected rows."""
+
+    rows: Sequence[tuple[Any, ...]]
+    touched: int
+
+
+class _Bounded(psycopg.Connection[tuple[Any, ...]]):
+    """A connection with a time limit for answers."""
+
+    patience = ANSWER
+
+    def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
+        return super().wait(gen, interval, self.patience if timeout is None else timeout)
+
+
+class Connections:
+    """Runs statements, each on a connection of its own.
+
+    Args:
+        conninfo: a connection string or URL, as libpq accepts it.
+        patience: seconds to wait for an answer.
+    """
+
+    def __init__(self, conninfo: str, *, patience: float = ANSWER) -> None:
+        given = parameters.conninfo_to_dict(conninfo)
+        self._conninfo = parameters.make_conninfo("", **{**_DEFAULTS, **given})
+        self._patience = patience
+        self._guard = threading.Lock()
+        self._idle: list[_Bounded] = []
+        self._closed = False
+
+    def run(
+        self,
+        statement: str,
+        values: Sequence[object] = (),
+        *,
+        confirm: tuple[str, Sequence[object]] | None = None,
+    ) -> Answer:
+        """Run one statement, with a retry where that may help at once.
+
+        Args:
+            statement: the statement.
+            values: the values of its placeholders.
+            confirm: a second statement, for a retry that affected no row: it checks whether an earlier attempt was
+                carried out. Its result is then the result.
+
+        Raises:
+            RemoteError: the statement failed, for now or permanently.
+        """
+        lost = False
+        began = time.monotonic()
+        for turn in range(TRIES):
+            try:
+                answer = self.once(statement, values)
+                return self.once(*confirm) if confirm and turn and not answer.touched else answer
+            except psycopg.Error as error:
+                gone = _is_lost(error)
+                waited = time.monotonic() - began >= self._patience
+                again = error.sqlstate in _IN_THE_WAY or (gone and not lost and not waited)
+                if not again or turn == TRIES - 1:
+                    raise translated(error) from error
+            lost = lost or gone
+            if gone:  # the other idle ones are probably broken too
+                self._drop_idle()
+            else:
+                time.sleep(_CHANCE.uniform(0.0, 0.005 * 2**turn))
+        raise AssertionError("unreachable: the last turn returns or raises")
+
+    def once(self, statement: str, values: Sequence[object] = ()) -> Answer:
+        """Run one statement once.
+
+        Raises:
+            psycopg.Error: unchanged.
+        """
+        connection = self._taken()
+        try:
+            with connection.cursor(binary=True) as cursor:
+                cursor.execute(statement.encode(), values)
+                answer = Answer(cursor.fetchall() if cursor.description else (), cursor.rowcount)
+        except BaseException as error:
+            # A statement without an answer may still run: its connection cannot be used again.
+            if not isinstance(error, psycopg.Error) or _is_lost(error):
+                connection.close()
+            self._put_back(connection)
+            raise
+        self._put_back(connection)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections; a running statement ends first."""
+        self._closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _taken(self) -> _Bounded:
+        with self._guard:
+            if self._closed:
+                raise RemoteError("this connection to PostgreSQL has been closed")
+            if self._idle:
+                return self._idle.pop()
+        connection = _Bounded.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        connection.patience = self._patience
+        return connection
+
+    def _put_back(self, connection: _Bounded) -> None:
+        with self._guard:
+            if not connection.closed and not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """True if the connection is lost, or unusable."""
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(("08", "57P", "25006"))
+
+
+def translated(error: psycopg.Error) -> RemoteError:
+    """Convert an error of psycopg."""
+    text = str(error).strip() or type(error).__name__
+    state = error.sqlstate
+    lasting = (
+        next((hint for words, hint in _FOR_GOOD.items() if words in text), None) if state is None else None
+    )
+    if state is None:
+        passing = isinstance(error, psycopg.OperationalError) and lasting is None
+    else:
+        passing = state.startswith(_PASSING)
+    return RemoteError(
+        f"PostgreSQL: {text}",
+        retryable=passing,
+        details={"sqlstate": state} if state else {},
+        hint=_HINTS.get(state or "") or lasting or (LATER if passing else None),
+    )
+
 
 SCHEMA = "sessionary"
 PAGE_BYTES = 8 << 20
@@ -39,7 +238,6 @@ PAGE_HEADS, PAGE_STATS = 500, 1000
 _BLOCKS = """CREATE TABLE IF NOT EXISTS {schema}.blocks (
     tenant text {bytewise} NOT NULL, space text {bytewise} NOT NULL, id text {bytewise} NOT NULL,
     data bytea NOT NULL, put_at timestamptz DEFAULT now(), PRIMARY KEY (tenant, space, id))"""
-_DATED = "ALTER TABLE {schema}.blocks ADD COLUMN IF NOT EXISTS put_at timestamptz DEFAULT now()"
 _MICROSECONDS = "CAST(extract(epoch FROM put_at) * 1000000 AS bigint)"
 _HEADS = """CREATE TABLE IF NOT EXISTS {schema}.heads (
     tenant text {bytewise} NOT NULL, name text {bytewise} NOT NULL,
@@ -58,7 +256,6 @@ _REMOVAL = "GRANT DELETE ON {schema}.blocks TO {role}"
 # The server does not support this clause, this collation, or this feature.
 _NOT_KNOWN = ("0A000", "42601", "42704", "42P21", "22023")
 _NOT_ALLOWED = "42501"
-_NO_COLUMN = "42703"
 _DIVISION_BY_ZERO = "22012"
 _THERE_ALREADY = ("42710", "42P06", "42P07", "23505")
 
@@ -72,17 +269,12 @@ class PostgresRemote:
         tenant: the owner of the sessions. If roles are separated (see `prepare`), the name of the role.
         schema: the schema of the tables.
         patience: seconds to wait for an answer.
-
-    Raises:
-        Unsupported: psycopg is not installed.
     """
 
     settled_after = 5.0
 
-    def __init__(
-        self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float | None = None
-    ) -> None:
-        self._calls = _connections(conninfo, patience)
+    def __init__(self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float = ANSWER) -> None:
+        self._calls = Connections(conninfo, patience=patience)
         self._tenant = tenant
         self._schema = schema
         self._rows = 64
@@ -152,26 +344,15 @@ class PostgresRemote:
     # -- the sixth
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        try:
-            rows = self._stats(
-                "extract(epoch FROM now() - put_at), " + _MICROSECONDS, space, first, stop, after
-            )
-        except RemoteError as error:
-            if error.details.get("sqlstate") != _NO_COLUMN:
-                raise
-            rows = self._stats("NULL, NULL", space, first, stop, after)
-        stats = tuple(_stat(*row) for row in rows)
-        return StatPage(stats, stats[-1].id if len(stats) == PAGE_STATS else None)
-
-    def _stats(
-        self, put: str, space: str, first: str, stop: str, after: str | None
-    ) -> Sequence[tuple[Any, ...]]:
         low, beyond = (first, ">=") if after is None else (after, ">")
-        return self._calls.run(
-            f"SELECT id, octet_length(data), {put} FROM {self._blocks} WHERE tenant = %s AND space = %s "
+        rows = self._calls.run(
+            f"SELECT id, octet_length(data), extract(epoch FROM now() - put_at), {_MICROSECONDS} "
+            f"FROM {self._blocks} WHERE tenant = %s AND space = %s "
             f"AND id {beyond} %s AND id < %s ORDER BY id LIMIT {PAGE_STATS}",
             (self._tenant, space, low, stop),
         ).rows
+        stats = tuple(_stat(*row) for row in rows)
+        return StatPage(stats, stats[-1].id if len(stats) == PAGE_STATS else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         answer = self._calls.run(
@@ -201,8 +382,6 @@ class PostgresRemote:
         """
         if not self._is_there():
             self._create()
-        elif not self._is_dated():
-            self._define(_DATED.format(schema=quoted(self._schema)), refused=(*_NOT_KNOWN, _NOT_ALLOWED))
         if not self._is_separated():
             self._separate()
         self._prove_writing()
@@ -258,15 +437,6 @@ class PostgresRemote:
                 if error.details.get("sqlstate") in ("42P01", "3F000"):
                     return False
                 raise
-        return True
-
-    def _is_dated(self) -> bool:
-        try:
-            self._calls.run(f"SELECT put_at FROM {self._blocks} LIMIT 0")
-        except RemoteError as error:
-            if error.details.get("sqlstate") == _NO_COLUMN:
-                return False
-            raise
         return True
 
     def _create(self) -> None:
@@ -334,17 +504,6 @@ def _stat(name: str, size: int, age: Any, put: int | None) -> BlockStat:
     if age is None or put is None:
         return BlockStat(name, size, None, "")
     return BlockStat(name, size, max(0.0, float(age)), str(put))
-
-
-def _connections(conninfo: str, patience: float | None) -> Connections:
-    try:
-        from sessionary.sync.remotes.postgres_calls import ANSWER, Connections
-    except ImportError as error:
-        raise Unsupported(
-            f"PostgreSQL needs psycopg, which cannot be imported: {error}",
-            hint="pip install 'sessionary[postgres]'",
-        ) from error
-    return Connections(conninfo, patience=ANSWER if patience is None else patience)
 
 
 def _refuse_large(name: str, data: bytes) -> None:
