@@ -8,15 +8,13 @@
 - `consumer`: the state of one consumer.
 - `delivery`: one pass over the pending messages.
 - `watching`: wakes up when something arrives.
-- `mailbox`: the interface, `Mailbox`.
-- `inbox`: the loop of a worker, `run_inbox`.
+- `mailbox`: the interface, `Mailbox`, and the loop of a worker, `run_inbox`.
 
 docs/howto/mailbox.md has the protocol, docs/formats/mailbox.md the files.
 """
 
 from sessionary.mailbox.attempts import DeadLetter
 from sessionary.mailbox.delivery import Failure
-from sessionary.mailbox.inbox import run_inbox
-from sessionary.mailbox.mailbox import Mailbox, Report, Status
+from sessionary.mailbox.mailbox import Mailbox, Report, Status, run_inbox
 
 __all__ = ["DeadLetter", "Failure", "Mailbox", "Report", "Status", "run_inbox"]

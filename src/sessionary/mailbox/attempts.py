@@ -172,38 +172,25 @@ class Attempts:
             event = decode(raw)
         except Undecodable:
             return  # at worst one extra attempt
-        if not isinstance(event, dict):
-            return
-        if event.get("what") == "bad":
-            self._take_bad(event)
-        elif event.get("what") == "bad_line":
-            line, byte = event.get("line"), event.get("byte")
-            if isinstance(line, int) and isinstance(byte, int):
+        match event:
+            case {"what": "bad", "file": str(file), "size": int(size), "mtime_ns": int(mtime_ns)}:
+                ctime_ns = event.get("ctime_ns")
+                self.bad[file] = Mark(size, mtime_ns, ctime_ns if isinstance(ctime_ns, int) else 0)
+            case {"what": "bad_line", "line": int(line), "byte": int(byte)}:
                 self.bad_lines.add((line, byte))
-        elif isinstance(event.get("id"), str):
-            self._take_event(event["id"], event)
-
-    def _take_bad(self, event: dict[str, Any]) -> None:
-        file, size, mtime_ns = event.get("file"), event.get("size"), event.get("mtime_ns")
-        if isinstance(file, str) and isinstance(size, int) and isinstance(mtime_ns, int):
-            ctime_ns = event.get("ctime_ns")
-            self.bad[file] = Mark(size, mtime_ns, ctime_ns if isinstance(ctime_ns, int) else 0)
-
-    def _take_event(self, known: str, event: dict[str, Any]) -> None:
-        match event.get("what"):
-            case "failed":
+            case {"what": "failed", "id": str(known)}:
                 # Counted, not read: two processes may have failed at the same time and both have written
                 # "attempt 1".
                 self.failed[known] = self.failed.get(known, 0) + 1
-            case "started":
+            case {"what": "started", "id": str(known)}:
                 self.started.add(known)
-            case "dead":
-                texts = {name: str(event.get(name, "")) for name in ("file", "error", "at")}
+            case {"what": "dead", "id": str(known)}:
+                file, error, at = (str(event.get(name, "")) for name in ("file", "error", "at"))
                 attempts = event.get("attempts")
                 count = attempts if isinstance(attempts, int) else 0
-                self.dead[known] = DeadLetter(known, texts["file"], count, texts["error"], texts["at"])
-                self.dead_files.add(texts["file"])
-            case "revived":
+                self.dead[known] = DeadLetter(known, file, count, error, at)
+                self.dead_files.add(file)
+            case {"what": "revived", "id": str(known)}:
                 self.failed.pop(known, None)
                 self.started.discard(known)
                 if known in self.dead:

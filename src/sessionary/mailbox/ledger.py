@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sessionary.codec import Undecodable, decode, encode_line, object_lines
+from sessionary.codec import Undecodable, decode, encode_line
 from sessionary.codec.damage import replaced
 from sessionary.codec.decode import REFUSED
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.journal import Journal, Tail, lines_of
 from sessionary.disk.lock import FileLock
-from sessionary.mailbox.tail import NOTHING, Follower, Line, Piece, State
+from sessionary.mailbox.tail import NOTHING, Follower, Line, State
 from sessionary.model import Problem, Severity
 
 
@@ -36,9 +36,7 @@ class _Applied(msgspec.Struct):
     file: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Applied)
-_read_line = _decoder.decode
-_read_lines = _decoder.decode_lines
+_read_line = msgspec.json.Decoder(_Applied).decode
 
 
 class Entry(NamedTuple):
@@ -137,10 +135,11 @@ class Ledger:
         before = self.restarts
         changed = self._followed.changed()
         if self.restarts != before:
-            self._forget()
+            self.ids.clear()
+            self.names.clear()
+            self.problems.clear()
         if changed:
-            for piece in self._followed.pieces():
-                self._take_all(piece)
+            self._add_all([self._take(line) for line in self._followed.lines()])
         return changed or self.restarts != before
 
     def append(self, entries: Sequence[Entry]) -> int:
@@ -158,7 +157,7 @@ class Ledger:
             self.refresh()
             fresh = [new for new in entries if new.breadcrumb_id not in self.ids]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
-            self._remember(fresh)
+            self.refresh()
             # A message that another process logged under another name is done under this one too.
             self._add_all(entries)
             state = self._followed.state
@@ -220,44 +219,12 @@ class Ledger:
         """Close the file; the next append opens it again."""
         self._journal.close()
 
-    def _remember(self, fresh: Sequence[Entry]) -> None:
-        """Register what was appended; read it back only if other lines came with it."""
-        length = sum(len(new.line) for new in fresh)
-        if not self._followed.skip(self._journal.stat(), length, len(fresh)):
-            self.refresh()
-
-    def _forget(self) -> None:
-        self.ids.clear()
-        self.names.clear()
-        self.problems.clear()
-
-    def _take_all(self, piece: Piece) -> None:
-        """Parse appended lines: with a fast path if each is plainly one object, the usual case."""
-        count = object_lines(piece.data)
-        if count:
-            try:
-                lines = _read_lines(piece.data)
-            except REFUSED:
-                lines = []
-            if len(lines) == count:
-                self._add_all([line for line in lines if line.breadcrumb_id is not None])
-                return
-        for line in piece.lines():
-            self._take(line)
-
-    def _take(self, line: Line) -> None:
-        try:
-            applied = _read_line(line.raw)
-        except REFUSED:
-            applied = self._decipher(line)
-        if applied.breadcrumb_id is None:
-            return  # other lines in the log of the session
-        self._add_all([applied])
-
     def _add_all(self, applied: Sequence[_Applied | Entry]) -> None:
-        self.ids.update([one.breadcrumb_id for one in applied if one.breadcrumb_id is not None])
         names: dict[str, list[str]] = {}
         for one in applied:
+            if one.breadcrumb_id is None:
+                continue  # another line in the log of the session
+            self.ids.add(one.breadcrumb_id)
             if one.file is not None:
                 label, _, name = one.file.rpartition("/")
                 names.setdefault(label, []).append(name)
@@ -265,8 +232,12 @@ class Ledger:
             self.names.setdefault(label, set()).update(some)
             self._applied(label, some)
 
-    def _decipher(self, line: Line) -> _Applied:
-        """A line that the fast parser refuses: unusual JSON, or damage, which is reported."""
+    def _take(self, line: Line) -> _Applied:
+        """The message that a line acknowledges. Damage is reported."""
+        try:
+            return _read_line(line.raw)
+        except REFUSED:
+            pass  # unusual JSON, or damage
         try:
             record = decode(line.raw)
         except Undecodable as error:

@@ -19,8 +19,9 @@ from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts import ledger_owner
 from sessionary.layouts.maestro.breadcrumbs import Crumb
-from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, depth_of
+from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, default_root, depth_of
 from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox.attempts import DeadLetter
 from sessionary.mailbox.consumer import Box, concerns, mark_of
 from sessionary.mailbox.delivery import Failure, Handler, Round, check_delivery
@@ -33,6 +34,7 @@ from sessionary.xdg import xdg_folder
 TIMEOUT = 5.0
 ATTEMPTS = 5
 INTERVAL = 1.0
+SHORTEST_INTERVAL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Mailbox:
         self, session_dir: str | os.PathLike[str], consumer: str = WORK, *, shared: bool = False
     ) -> None:
         self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared, state=state_folder())
-        self._told: set[Problem] = set()
+        self._reported: set[Problem] = set()
 
     @classmethod
     def with_fs(
@@ -127,7 +129,7 @@ class Mailbox:
         """
         mailbox = cls.__new__(cls)
         mailbox._box = Box(fs, _folder(session_dir), consumer, shared=shared, now=now, state=state)
-        mailbox._told = set()
+        mailbox._reported = set()
         return mailbox
 
     def consume(
@@ -188,7 +190,7 @@ class Mailbox:
         return Report(
             turn.applied,
             max(0, self._box.waiting() - turn.unwritten),
-            turn.problems + self._untold(turn.unread) + damage,
+            turn.problems + self._unreported(turn.unread) + damage,
             turn.failures,
             turn.unwritten,
             [place.file for place in self._bad()],
@@ -268,7 +270,7 @@ class Mailbox:
         handler: Handler,
         interval: float = INTERVAL,
         stop: Stop = None,
-        tell: Callable[[Report], object] | None = None,
+        on_report: Callable[[Report], object] | None = None,
         *,
         timeout: float = TIMEOUT,
         delivery: str = "at_least_once",
@@ -285,8 +287,8 @@ class Mailbox:
         for _ in self._wake_ups(interval, stop):
             report = self.consume(handler, timeout=timeout, delivery=delivery, max_attempts=max_attempts)
             applied += report.applied
-            if tell is not None and (report.applied or report.problems):
-                tell(report)
+            if on_report is not None and (report.applied or report.problems):
+                on_report(report)
         return applied
 
     def _wake_ups(self, interval: float, stop: Stop) -> Iterator[None]:
@@ -444,11 +446,55 @@ class Mailbox:
                 return None
             return target
 
-    def _untold(self, lasting: list[Problem]) -> list[Problem]:
+    def _unreported(self, lasting: list[Problem]) -> list[Problem]:
         """Problems that this object has not reported yet, among those that every call finds."""
-        fresh = [found for found in lasting if found not in self._told]
-        self._told.update(fresh)
+        fresh = [found for found in lasting if found not in self._reported]
+        self._reported.update(fresh)
         return fresh
+
+
+def run_inbox(
+    session_id: str,
+    apply: Handler,
+    interval: float = INTERVAL,
+    stop: Stop = None,
+    *,
+    base_path: str | os.PathLike[str] | None = None,
+    consumer: str = WORK,
+    shared: bool = False,
+    on_report: Callable[[Report], object] | None = None,
+) -> int:
+    """Apply the messages of a session as they arrive; return the number applied.
+
+    Pending messages are applied at once, new ones as soon as the system notifies of them; every `interval`
+    seconds the folders are polled. In between the process sleeps.
+
+    Args:
+        session_id: the session: its id, the beginning of its id, or ``latest``.
+        apply: as the handler of `Mailbox.consume`.
+        interval: seconds between two polls, at least 0.1; also the pause before a failed message is retried.
+        stop: an event, or a function, that ends the loop; without one it ends only by an exception.
+        base_path: the folder of the sessions, by default `docs/sessions` of the current folder.
+        consumer: the consumer, and its ledger.
+        shared: whether other processes may work under that name at the same time.
+        on_report: called with each report of applied messages or problems.
+
+    Durability: as `Mailbox.consume`: applied messages are durable, and the loop always ends between two messages.
+
+    Raises:
+        InvalidId: the id, or the name of the consumer, is not valid.
+        NotFound: the session does not exist.
+        AmbiguousId: several sessions match.
+        Locked: another process works as this consumer.
+        StorageFailed: the disk refused.
+    """
+    with Mailbox(_session_folder(session_id, base_path), consumer, shared=shared) as mailbox:
+        return mailbox.run(apply, max(interval, SHORTEST_INTERVAL), stop, on_report)
+
+
+def _session_folder(session_id: str, base_path: str | os.PathLike[str] | None) -> str:
+    store = WorkStore(default_root() if base_path is None else base_path)
+    return store.folder(store.resolve(session_id))
 
 
 def state_folder() -> str | None:

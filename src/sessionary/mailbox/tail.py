@@ -28,22 +28,6 @@ _CUT_OFF: State = (-1, -1, -1, -1, -1)
 """Set while lines are processed: after an interruption, or a read error, the next refresh starts from the beginning."""
 
 
-class Piece(NamedTuple):
-    """Some lines of the file: number and offset of the first one, and the bytes of all of them."""
-
-    number: int
-    byte: int
-    data: bytes
-
-    def lines(self) -> Iterator[Line]:
-        """The lines one by one, without blank ones."""
-        number, byte = self.number, self.byte
-        for raw in self.data.removesuffix(b"\n").split(b"\n"):
-            if raw:
-                yield Line(number, byte, raw)
-            number, byte = number + 1, byte + len(raw) + 1
-
-
 class Line(NamedTuple):
     """One line: its number from 1, the offset of its first byte, its bytes without the newline."""
 
@@ -101,15 +85,6 @@ class Follower:
         Raises:
             StorageFailed: the file cannot be read.
         """
-        for piece in self.pieces():
-            yield from piece.lines()
-
-    def pieces(self) -> Iterator[Piece]:
-        """The same, many lines at once.
-
-        Raises:
-            StorageFailed: the file cannot be read.
-        """
         seen, self.state = self.state, _CUT_OFF
         try:
             fd = self._fs.open(self.path, READ)
@@ -120,43 +95,27 @@ class Follower:
         try:
             found = self._fs.fstat(fd)
             if (found.st_dev, found.st_ino) == seen[:2]:  # else replaced since: the next refresh detects it
-                yield from self._pieces_of(fd, seen[2])
+                yield from self._lines_of(fd, seen[2])
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
         finally:
             self._fs.close(fd)
         self.state = seen
 
-    def skip(self, found: os.stat_result, length: int, count: int) -> bool:
-        """Skip lines that the caller has just appended itself; False if there is anything else to read.
-
-        Args:
-            found: the current stat of the file.
-            length: the bytes of the lines.
-            count: their number.
-        """
-        state = _state(found)
-        if state[:2] != self.state[:2] or self._offset + length != state[2]:
-            return False
-        self.found, self.state = found, state
-        self._offset += length
-        self._number += count
-        return True
-
-    def _pieces_of(self, fd: int, end: int) -> Iterator[Piece]:
+    def _lines_of(self, fd: int, end: int) -> Iterator[Line]:
         rest = b""
         at = self._offset
         while at < end and (block := self._fs.pread(fd, min(BLOCK, end - at), at)):
             at += len(block)
-            ended = (rest + block).rpartition(b"\n")
-            whole, rest = ended[0] + ended[1], ended[2]
-            if whole:
-                piece = Piece(self._number + 1, self._offset, whole)
-                self._number += whole.count(b"\n")
-                self._offset += len(whole)
-                yield piece
+            *whole, rest = (rest + block).split(b"\n")
+            for raw in whole:
+                line = Line(self._number + 1, self._offset, raw)
+                self._number += 1
+                self._offset += len(raw) + 1
+                if raw:
+                    yield line
         if self.unended and rest.endswith(b"}") and _is_object(rest):
-            yield Piece(self._number + 1, self._offset, rest)
+            yield Line(self._number + 1, self._offset, rest)
 
 
 def _state(found: os.stat_result | None) -> State:

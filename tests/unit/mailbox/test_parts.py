@@ -65,7 +65,7 @@ def test_a_look_that_was_cut_off_begins_anew(tmp_path: Path, fault: str) -> None
         with pytest.raises(StorageFailed, match="Too many open files"):
             list(follower.lines())
     else:
-        next(follower.pieces())  # and whoever asked is interrupted before he has looked at it
+        next(follower.lines())  # and whoever asked is interrupted before he has looked at it
     assert (taken(follower), follower.restarts) == ([(1, 0, b"1"), (2, 2, b"2")], 1)
     assert taken(follower) == []
 

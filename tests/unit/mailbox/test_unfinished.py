@@ -148,7 +148,7 @@ def test_the_loop_of_a_worker_applies_it(loop: Callable[..., list[Report]], tmp_
     slow = Slow(tmp_path / session)
 
     def work(apply: Any, stop: threading.Event, tell: Any) -> None:
-        run_inbox(session, apply, 0.1, stop, base_path=tmp_path, tell=tell)
+        run_inbox(session, apply, 0.1, stop, base_path=tmp_path, on_report=tell)
 
     reports = loop(slow, work)
     assert [report.applied for report in reports] == [0, 1]

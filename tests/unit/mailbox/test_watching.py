@@ -364,7 +364,7 @@ def test_the_loop_tells_of_what_went_wrong_and_tries_again(tmp_path: Path) -> No
         if len(reports) < 2:
             raise RuntimeError("not yet")
 
-    run_inbox("latest", apply, 0, lambda: len(reports) == 3, base_path=tmp_path, tell=reports.append)
+    run_inbox("latest", apply, 0, lambda: len(reports) == 3, base_path=tmp_path, on_report=reports.append)
     assert [report.applied for report in reports] == [0, 0, 1]
 
 

@@ -9,8 +9,7 @@ import click
 from sessionary.cli import output
 from sessionary.cli.param_types import Finite
 from sessionary.cli.work import delivering, places
-from sessionary.mailbox.inbox import SHORTEST_INTERVAL
-from sessionary.mailbox.mailbox import INTERVAL, Mailbox
+from sessionary.mailbox.mailbox import INTERVAL, SHORTEST_INTERVAL, Mailbox
 
 
 @click.command(
@@ -70,7 +69,7 @@ def watch_command(
         box.run(
             handler,
             interval,
-            tell=lambda report: delivering.print_problems(report.problems),
+            on_report=lambda report: delivering.print_problems(report.problems),
             timeout=timeout,
             delivery=delivering.delivery(at_most_once),
             max_attempts=max_attempts,
