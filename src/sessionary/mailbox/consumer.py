@@ -20,10 +20,9 @@ from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, read_crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, is_crumb_name
 from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.attempts import Attempts, Mark
-from sessionary.mailbox.folders import Folders, Place
+from sessionary.mailbox.folders import Folders, Place, roots_of
 from sessionary.mailbox.ledger import Entry, Ledger
 from sessionary.mailbox.ledger_copy import LedgerCopy
-from sessionary.mailbox.legacy_paths import roots_of
 from sessionary.mailbox.problems import WORK, ledger_went_back, words_for
 from sessionary.mailbox.tail import beside
 from sessionary.model import Problem
@@ -79,13 +78,7 @@ class Box:
         self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
         root = top_of(fs, folder)
         self.named = words_for(folder, consumer, root)
-        self.folders = Folders(
-            roots_of(folder, root),
-            is_crumb_name,
-            depth_of,
-            fs,
-            seconds,
-        )
+        self.folders = Folders(roots_of(folder, root), fs, seconds)
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
         self.ledger = Ledger(
             log, self.session_lock, fs, self.now, self.folders.done, self._copy_down, self.named

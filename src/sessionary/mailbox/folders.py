@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.layouts.maestro.names import BREADCRUMBS, depth_of, is_crumb_name
 from sessionary.layouts.own_names import contested_name
 
 SETTLED_NS = 2_000_000_000
-_NONE: frozenset[str] = frozenset()
 
 
 class Place(NamedTuple):
@@ -126,27 +126,29 @@ class Root(NamedTuple):
     prefix: str = ""
 
 
+def roots_of(folder: str, top: str) -> list[Root]:
+    """The `breadcrumbs` folders of the session in a folder: its own, and the legacy one if it is nested.
+
+    Maestro writes the breadcrumbs of a nested session to `<root>/<child>/breadcrumbs`; `top` is the folder that
+    contains all sessions of its tree.
+    """
+    own = os.path.join(folder, BREADCRUMBS)
+    stray = os.path.join(top, os.path.basename(folder), BREADCRUMBS)
+    if stray == own:
+        return [Root(own)]
+    return [Root(own), Root(stray, os.path.relpath(stray, own).replace(os.sep, "/") + "/")]
+
+
 class Folders:
     """The queue of messages in the folders of one mailbox.
 
     Args:
         roots: the `breadcrumbs` folders; they may not exist yet.
-        is_message: whether a name can be that of a message.
-        depth_of: the number in the name of a folder, None if it is not a depth folder.
         fs: the file system.
         now: the time, in seconds since 1970.
     """
 
-    def __init__(
-        self,
-        roots: list[Root],
-        is_message: Callable[[str], bool],
-        depth_of: Callable[[str], int | None],
-        fs: Fs = OS_FS,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._is_message = is_message
-        self._depth_of = depth_of
+    def __init__(self, roots: list[Root], fs: Fs = OS_FS, now: Callable[[], float] = time.time) -> None:
         self._fs = fs
         self._now = now
         self._roots = [(root, _Listed(root.path, fs, now)) for root in roots]
@@ -181,7 +183,7 @@ class Folders:
         before = len(self._queue)
         for depth in self._depths.values():
             if names := depth.news():
-                self._enqueue(depth, names, done.get(depth.label, _NONE))
+                self._enqueue(depth, names, done.get(depth.label, set()))
         if len(self._queue) == before:
             return False
         self._queue.sort()
@@ -248,12 +250,12 @@ class Folders:
         depth.contested |= contested
         depth.ignored -= contested
         unknown = listed.difference(done) | (depth.contested & listed)
-        fresh = [name for name in unknown.difference(depth.queued, depth.ignored) if self._is_message(name)]
+        fresh = [name for name in unknown.difference(depth.queued, depth.ignored) if is_crumb_name(name)]
         depth.queued.update(fresh)
         self._queue += [(name, depth.depth, depth.label) for name in fresh]
 
     def _add_depth(self, root: Root, name: str) -> None:
-        number = self._depth_of(name)
+        number = depth_of(name)
         label = root.prefix + name
         if number is not None and label not in self._depths:
             path = os.path.join(root.path, name)

@@ -10,10 +10,8 @@ import pytest
 from sessionary import Mailbox
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
-from sessionary.layouts.maestro.names import depth_of, is_crumb_name
 from sessionary.layouts.maestro.paths import top_of
-from sessionary.mailbox.folders import Folders, Place, Root
-from sessionary.mailbox.legacy_paths import roots_of
+from sessionary.mailbox.folders import Folders, Place, Root, roots_of
 from sessionary.mailbox.tail import Follower
 from tests.in_place import change_in_place
 from tests.messages import echo, log, put
@@ -126,7 +124,7 @@ class Clock:
 
 
 def folders_of(session: Path, fs: FaultFs, clock: Clock) -> Folders:
-    return Folders([Root(str(session))], is_crumb_name, depth_of, fs, clock)
+    return Folders([Root(str(session))], fs, clock)
 
 
 def listings(fs: FaultFs) -> int:
