@@ -325,6 +325,14 @@ class Fact(NamedTuple):
     rank: int = 0
 
 
+class UsageEvent(NamedTuple):
+    """Usage that the store states in a record of its own and not in a message. It counts; nothing is shown of it."""
+
+    usage: Usage
+    model: str | None = None
+    time: datetime | None = None
+
+
 class Cursor(NamedTuple):
     """How far a session was read. The bytes are made and understood by its layout alone."""
 
@@ -335,7 +343,7 @@ class Reset(NamedTuple):
     """Messages before the cursor changed: the session is read from its start, and what was read before is void."""
 
 
-Item = Message | Problem | Fact | Reset | Cursor
+Item = Message | Problem | Fact | UsageEvent | Reset | Cursor
 """What reading a session yields."""
 
 

@@ -21,6 +21,7 @@ from sessionary.model import (
     Reset,
     Severity,
     Usage,
+    UsageEvent,
 )
 
 TITLE = 200
@@ -72,6 +73,8 @@ class Fold(Struct, array_like=True):
             known = self.facts.get(item.name)
             if known is None or item.rank >= known.rank:
                 self.facts[item.name] = item
+        elif isinstance(item, UsageEvent):
+            self._count(item, item.usage)
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
 
@@ -91,10 +94,10 @@ class Fold(Struct, array_like=True):
             if call.call_id:
                 self.calls[call.call_id] = OpenCall(self.messages, *message.place)
 
-    def _count(self, message: Message, usage: Usage) -> None:
-        day = "" if message.time is None else message.time.astimezone(UTC).date().isoformat()
+    def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
+        day = "" if stated.time is None else stated.time.astimezone(UTC).date().isoformat()
         models = self.usage.setdefault(day, {})
-        model = message.model or NO_MODEL
+        model = stated.model or NO_MODEL
         models[model] = models.get(model, Usage()).plus(usage)
 
     def fact(self, name: str) -> str | None:
