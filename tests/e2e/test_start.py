@@ -21,9 +21,12 @@ NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "se
     for name in ("events", "forks", "moving", "repairing", "saving", "session", "store", "surgery", "trash")
 }
 
-READERS = {"stringzilla", "sessionary.codec", "sessionary.transcript"} | {
-    f"sessionary.layouts.amplifier.{name}" for name in ("checking", "conversation", "listing", "recovery")
-}
+READERS = {
+    "stringzilla",
+    "sessionary.codec",
+    "sessionary.transcript.fold",
+    "sessionary.transcript.messages",
+} | {f"sessionary.layouts.amplifier.{name}" for name in ("checking", "conversation", "listing", "recovery")}
 
 
 def test_a_list_that_reads_no_session_loads_no_reader(tmp_path: Path) -> None:

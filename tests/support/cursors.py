@@ -1,9 +1,11 @@
 """What must hold of every layout that gives cursors: reading in pieces is reading as a whole."""
 
+from collections.abc import Sequence
+
 from sessionary.layouts.base import Layout
 from sessionary.layouts.summary import Summarized, summarize
-from sessionary.model import Cursor, Item, Reset, SessionRef
-from sessionary.transcript.fold import resumed
+from sessionary.model import Cursor, Fact, Item, Reset, SessionRef
+from sessionary.transcript.fold import Fold, resumed
 
 
 class Reader:
@@ -36,9 +38,23 @@ class Reader:
             else:
                 self.items.append(item)
         whole = [item for item in self._layout.read(self._ref) if not isinstance(item, Cursor)]
-        assert self.items == whole
+        assert _said(self.items) == _said(whole)
+        assert _facts(self.items) == _facts(whole)
         before = self._folded.progress if self._folded else None
         self._folded = summarize(self._layout, self._ref, before)
         assert self._folded.summary == summarize(self._layout, self._ref).summary
         if self._folded.progress is not None:
             assert resumed(self._folded.progress.state) is not None
+
+
+def _said(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if not isinstance(item, Fact)]
+
+
+def _facts(items: Sequence[Item]) -> dict[str, Fact]:
+    """The facts that count: a document beside the messages is read each time, so they may come again."""
+    fold = Fold()
+    for item in items:
+        if isinstance(item, Fact):
+            fold.take(item)
+    return fold.facts

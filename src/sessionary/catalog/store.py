@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import astuple
 
@@ -27,9 +27,10 @@ from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.layouts.summary import summarize
 from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, Summary, Usage
-from sessionary.transcript.fold import Progress
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Progress
 
 VERSION = 4
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
@@ -95,6 +96,8 @@ class Catalog:
                     del known[ref.locator]
                     yield row.summary
                     continue
+                from sessionary.layouts.summary import summarize  # here: a list that reads nothing needs none
+
                 before = None if row is None else self._progress(layout.name, home, ref.locator)
                 try:
                     summary, progress = summarize(layout, ref, before)
@@ -149,6 +152,8 @@ class Catalog:
 
     def _progress(self, kind: str, home: str, place: str) -> Progress | None:
         """How far a session was folded; None if that is not stored."""
+        from sessionary.transcript.fold import Progress
+
         statement = "SELECT cursor, fold, checksum FROM progress WHERE kind = ? AND home = ? AND place = ?"
         try:
             with closing(connect(self.path or "")) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.reading import AgentLayout
 
-AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout,)
+AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout, OpenCodeLayout)

@@ -1,0 +1,428 @@
+"""The sessions of OpenCode (and Kilo, which stores them the same way): an SQLite database, before that JSON files.
+
+A session may be in several generations of the store: in the tables of version 2, in those of version 1, and in a tree
+of files. The newest one counts. The locator of a session in a database is its path, `#` and the id.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import MsgspecError, Struct, msgpack
+
+from sessionary.disk.fs import OS_FS, Fs, is_folder, not_found, read_bytes
+from sessionary.errors import Corrupt, NotFound, StorageFailed
+from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
+from sessionary.layouts.clock import last_change
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.sqlite import Database
+from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, Reset, SessionRef, Severity
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
+
+DATABASE = "OPENCODE_DB"
+PAGE = 50
+"""Messages that are read in one transaction."""
+_TREE = "storage/session"
+_PARTS = "part JOIN message ON message.id = part.message_id WHERE message.session_id = ?"
+
+
+class _Tables(Struct):
+    """Where one generation keeps its sessions and messages, and the columns of these tables that are there."""
+
+    session: str
+    message: str
+    columns: frozenset[str]
+    of_session: frozenset[str]
+    has_parts: bool
+    of_part: frozenset[str]
+
+
+class _State(Struct, array_like=True):
+    """What a cursor holds: how many messages were read, the last of them, and a digest of all their versions."""
+
+    messages: int
+    last: str
+    versions: bytes
+
+
+class OpenCodeLayout(AgentLayout):
+    """The sessions of OpenCode below its data folder."""
+
+    name: ClassVar[str] = "opencode"
+
+    def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
+        super().__init__(home, fs, now=now)
+        self._fingerprints: dict[str, bytes] = {}
+        """Of the sessions that `discover` has just found: one query gives those of all, instead of one each."""
+
+    @classmethod
+    def default_home(cls) -> Path:
+        data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        return Path(data) / "opencode"
+
+    def discover(self) -> Iterator[SessionRef]:
+        seen: set[str] = set()
+        failed: StorageFailed | None = None
+        for path in self._databases():
+            try:
+                found = self._sessions(Database(path, self._fs))
+            except (StorageFailed, Corrupt) as error:
+                failed = failed or StorageFailed(error.message, path=path, hint=error.hint)
+                continue
+            for session_id, fingerprint in found.items():
+                if session_id not in seen:
+                    seen.add(session_id)
+                    locator = f"{path}#{session_id}"
+                    self._fingerprints[locator] = fingerprint
+                    yield SessionRef(self.name, session_id, locator, None)
+        for path in self._files():
+            ref = self._ref(path)
+            if ref is not None and ref.session_id not in seen:
+                seen.add(ref.session_id)
+                yield ref
+        if failed is not None:
+            raise failed
+
+    def _roots(self) -> list[str]:
+        """The data folder, and beside the default one that of Kilo."""
+        home = str(self.home)
+        return [home, f"{os.path.dirname(home)}/kilo"] if os.path.basename(home) == "opencode" else [home]
+
+    def _databases(self) -> Iterator[str]:
+        named = os.environ.get(DATABASE)
+        if named and self.home == self.default_home():
+            yield os.path.join(self.home, named)
+        for root in self._roots():
+            for name in self._names(root):
+                if name.endswith(".db") and name.startswith(("opencode", "kilo")):
+                    yield f"{root}/{name}"
+
+    def _files(self) -> Iterator[str]:
+        for root in self._roots():
+            for project in self._names(f"{root}/{_TREE}"):
+                for name in self._names(f"{root}/{_TREE}/{project}"):
+                    yield f"{root}/{_TREE}/{project}/{name}"
+
+    def _ref(self, path: str) -> SessionRef | None:
+        name = os.path.basename(path)
+        if not (name.endswith(".json") and f"/{_TREE}/" in path):
+            return None
+        stem, storage = name.removesuffix(".json"), _storage_of(path)
+        # Old names have a prefix that the id lacks; the folder of the messages has the id.
+        ids = (stem, stem.removeprefix("ses_"))
+        own = next((one for one in ids if is_folder(self._fs, f"{storage}/message/{one}")), stem)
+        return SessionRef(self.name, own, path, None)
+
+    # -- a database
+
+    def _sessions(self, database: Database, session_id: str | None = None) -> dict[str, bytes]:
+        """The fingerprint of each session, or of one."""
+        found: dict[str, bytes] = {}
+        one = () if session_id is None else (session_id,)
+        for tables in _generations(database):
+            names = ", ".join(("id", *sorted(tables.of_session)))
+            rows = database.fetch(
+                f"SELECT {names} FROM {tables.session}" + (" WHERE id = ?" if one else ""), one
+            )
+            counts: list[dict[Any, Sequence[Any]]] = []
+            stored = [(tables.message, tables.columns), ("part", tables.of_part)][: 1 + tables.has_parts]
+            for table, columns in stored:
+                changed = f"max({table}.time_updated)" if "time_updated" in columns else "NULL"
+                joined = "part JOIN message ON message.id = part.message_id" if table == "part" else table
+                query = f"SELECT {tables.message}.session_id, count(*), {changed} FROM {joined}"
+                query += f" WHERE {tables.message}.session_id = ?" if one else ""
+                grouped = database.fetch(f"{query} GROUP BY {tables.message}.session_id", one)
+                counts.append({key: rest for key, *rest in grouped})
+            for key, *row in rows:
+                states = [count.get(key, (0, 0)) for count in counts]
+                found.setdefault(str(key), self._fingerprint(row, states))
+        return found
+
+    def _fingerprint(self, row: Sequence[Any], states: Sequence[Sequence[Any]]) -> bytes:
+        """The fingerprint of a session; none if a change could go unseen."""
+        times = [changed for _, changed in states]
+        if None in times or max(map(_number, times)) / 1000 >= self._now() - MTIME_GRACE:
+            return UNKNOWN
+        return blake2b(repr((row, states)).encode(), digest_size=16).digest()
+
+    def _open(self, ref: SessionRef) -> tuple[Database, _Tables, dict[str, Any]] | None:
+        """The database of a session, the generation that counts, and its row; None if it lies in files.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        path, is_row, session_id = ref.locator.partition("#")
+        if not is_row:
+            return None
+        database = Database(path, self._fs)
+        for tables in _generations(database):
+            names = sorted(tables.of_session)
+            query = f"SELECT {', '.join(names)} FROM {tables.session} WHERE id = ?"
+            for row in database.fetch(query, (session_id,)):
+                return database, tables, dict(zip(names, row, strict=True))
+        raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
+
+    def _versions(self, database: Database, tables: _Tables, session_id: str) -> list[tuple[str, int, int]]:
+        """Each message of a session in order: its id, when it changed last, and the number of its parts."""
+        changed = "time_updated" if "time_updated" in tables.columns else "0"
+        order = "seq" if "seq" in tables.columns else "time_created, id"
+        query = f"SELECT id, {changed}, 0 FROM {tables.message} WHERE session_id = ? ORDER BY {order}"
+        messages = database.fetch(query, (session_id,))
+        if not tables.has_parts:
+            return [(str(one), _number(time), parts) for one, time, parts in messages]
+        changed = "max(part.time_updated)" if "time_updated" in tables.of_part else "0"
+        query = f"SELECT part.message_id, {changed}, count(*) FROM {_PARTS} GROUP BY part.message_id"
+        parts = {one: (_number(time), count) for one, time, count in database.fetch(query, (session_id,))}
+        return [
+            (str(one), max(_number(time), parts.get(one, (0, 0))[0]), parts.get(one, (0, 0))[1])
+            for one, time, _ in messages
+        ]
+
+    def _rows(self, database: Database, tables: _Tables, ids: list[str]) -> Iterator[Item]:
+        """The messages of a page."""
+        from sessionary.layouts.agents.opencode_rows import messages_of, messages_of_v2
+
+        marks = ", ".join("?" * len(ids))
+        kind = "type" if "type" in tables.columns else "NULL"
+        query = f"SELECT id, {kind}, data FROM {tables.message} WHERE id IN ({marks})"
+        found = {one: (kind, data) for one, kind, data in database.fetch(query, ids)}
+        parts: dict[str, list[tuple[str, Any]]] = {}
+        if tables.has_parts:
+            query = f"SELECT message_id, id, data FROM part WHERE message_id IN ({marks}) ORDER BY id"
+            for message_id, part_id, data in database.fetch(query, ids):
+                parts.setdefault(message_id, []).append((part_id, data))
+        for one in (one for one in ids if one in found):
+            kind, data = found[one]
+            place = Place(f"{database.path}#{tables.message}/{one}")
+            value = _decoded(data, place)
+            if isinstance(value, Problem):
+                yield value
+                value = {"role": "user"} if tables.has_parts else {}
+            if not tables.has_parts:
+                yield from messages_of_v2(one, str(kind), value, place)
+                continue
+            read = [
+                _decoded(part, Place(f"{database.path}#part/{name}")) for name, part in parts.get(one, [])
+            ]
+            yield from (part for part in read if isinstance(part, Problem))
+            yield from messages_of(
+                one, value, [part for part in read if not isinstance(part, Problem)], place
+            )
+
+    # -- a tree of files
+
+    def _document(self, path: str) -> Mapping[str, Any]:
+        value = _decoded(read_bytes(self._fs, path) or b"{}", Place(path))
+        return {} if isinstance(value, Problem) else value
+
+    def _of_files(self, ref: SessionRef) -> Iterator[Item]:
+        from sessionary.layouts.agents.opencode_rows import messages_of
+
+        storage = _storage_of(ref.locator)
+        loose: dict[str, list[str]] | None = None
+        for path in self._paths(f"{storage}/message/{ref.session_id}"):
+            value = _decoded(read_bytes(self._fs, path) or b"", Place(path))
+            if isinstance(value, Problem):
+                yield value
+                continue
+            message_id = str(value.get("id") or os.path.basename(path).removesuffix(".json"))
+            paths = self._paths(f"{storage}/part/{message_id}")
+            if not paths:
+                loose = self._loose_parts(f"{storage}/part") if loose is None else loose
+                paths = loose.get(message_id, [])
+            read = [_decoded(read_bytes(self._fs, one) or b"", Place(one)) for one in paths]
+            yield from (one for one in read if isinstance(one, Problem))
+            parts = [one for one in read if not isinstance(one, Problem)]
+            yield from messages_of(message_id, value, parts, Place(path))
+
+    def _paths(self, folder: str) -> list[str]:
+        return [f"{folder}/{name}" for name in self._names(folder) if name.endswith(".json")]
+
+    def _loose_parts(self, folder: str) -> dict[str, list[str]]:
+        """The parts that old versions store in one folder, by their message."""
+        found: dict[str, list[str]] = {}
+        for path in self._paths(folder):
+            found.setdefault(str(self._document(path).get("messageID")), []).append(path)
+        return found
+
+    # -- the protocol
+
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
+        path = str(folder.absolute())
+        if "#" not in path or not path.startswith(tuple(f"{root}/" for root in self._roots())):
+            return super().ref_for_path(folder)
+        return SessionRef(self.name, path.partition("#")[2], path, None)
+
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        if ref.locator in self._fingerprints:
+            return self._fingerprints.pop(ref.locator)
+        path, is_row, session_id = ref.locator.partition("#")
+        if not is_row:
+            return self._fingerprint_of_files(ref)
+        try:
+            return self._sessions(Database(path, self._fs), session_id).get(session_id, UNKNOWN)
+        except (NotFound, StorageFailed, Corrupt):
+            return UNKNOWN
+
+    def _fingerprint_of_files(self, ref: SessionRef) -> bytes:
+        storage = _storage_of(ref.locator)
+        messages = f"{storage}/message/{ref.session_id}"
+        folders = [f"{storage}/part/{name.removesuffix('.json')}" for name in self._names(messages)]
+        found = [fingerprint_of(self._fs, one, self._now()) for one in (ref.locator, messages, *folders)]
+        return blake2b(b"".join(found), digest_size=16).digest() if all(found) else UNKNOWN
+
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        try:
+            opened = self._open(ref)
+        except Corrupt as error:
+            raise StorageFailed(error.message, path=ref.locator, hint=error.hint) from error
+        if opened is None:
+            if after is not None:
+                yield Reset()
+            yield from self._facts(self._document(ref.locator))
+            yield from self._of_files(ref)
+            return
+        database, tables, row = opened
+        versions = self._versions(database, tables, ref.session_id)
+        state = _state_of(after)
+        start = state.messages if state else 0
+        if after is not None and (state is None or state != _state(versions[:start])):
+            yield Reset()
+            start = 0
+        yield from self._facts(row)
+        for at in range(start, len(versions), PAGE):
+            yield from self._rows(database, tables, [one for one, _, _ in versions[at : at + PAGE]])
+        settled = max((time for _, time, _ in versions), default=0) / 1000 < self._now() - MTIME_GRACE
+        if settled and "time_updated" in tables.columns:
+            yield Cursor(msgpack.encode(_state(versions)))
+
+    def _facts(self, row: Mapping[str, Any]) -> Iterator[Item]:
+        for name, value in (
+            ("title", row.get("title")),
+            ("cwd", row.get("directory")),
+            ("parent", row.get("parent_id") or row.get("parentID") or row.get("fork_session_id")),
+            ("nested", row.get("parent_id") or row.get("parentID")),
+        ):
+            if isinstance(value, str) and value:
+                yield Fact(name, value)
+
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        from sessionary.codec.times import parse_time  # here and below: a list that reads nothing needs none
+
+        try:
+            opened = self._open(ref)
+        except (StorageFailed, Corrupt):
+            return Header()  # reported by `read`
+        if opened is None:
+            return super().header(ref, fold)
+        database, tables, row = opened
+        query = f"SELECT coalesce(sum(length(data)), 0) FROM {tables.message} WHERE session_id = ?"
+        [(size,)] = database.fetch(query, (ref.session_id,))
+        if tables.has_parts:
+            query = f"SELECT coalesce(sum(length(part.data)), 0) FROM {_PARTS}"
+            size += database.fetch(query, (ref.session_id,))[0][0]
+        stated = parse_time(row.get("time_updated"))
+        updated, problems = last_change(
+            [("the newest message", fold.updated), ("the session", stated)], 0.0, self._now(), ref.locator
+        )
+        return Header(
+            created=parse_time(row.get("time_created")), updated=updated, size=size, problems=problems
+        )
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        path, is_row, key = (place.path or ref.locator).partition("#")
+        if not is_row:
+            return read_bytes(self._fs, path) or b""
+        table, _, row = key.partition("/")
+        if table not in ("message", "part", "session_message"):
+            raise not_found(place.path or "", f"There is no record {key}")
+        rows = Database(path, self._fs).fetch(f"SELECT data FROM {table} WHERE id = ?", (row,))
+        if not rows:
+            raise not_found(place.path or "", f"There is no record {key}")
+        return _bytes(rows[0][0])
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        path, is_row, _ = ref.locator.partition("#")
+        if not is_row:
+            yield from super().parts(ref)
+            return
+        yield Part(os.path.basename(path), path, PartKind.DOCUMENT, self.header(ref, _empty_fold()).size)
+
+
+def _storage_of(path: str) -> str:
+    """The folder `storage` that the file of a session is in."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(path)))
+
+
+def _empty_fold() -> Fold:
+    from sessionary.transcript.fold import Fold
+
+    return Fold()
+
+
+def _generations(database: Database) -> Iterator[_Tables]:
+    """The generations that a database holds, the newest first."""
+    for session, message, has_parts in (
+        ("session_v2", "session_message", False),
+        ("session", "message", True),
+    ):
+        of_session, columns = database.columns(session), database.columns(message)
+        if "id" in of_session and {"id", "session_id", "data"} <= set(columns):
+            of_part = database.columns("part") if has_parts else []
+            yield _Tables(
+                session, message, frozenset(columns), frozenset(of_session), bool(of_part), frozenset(of_part)
+            )
+
+
+def _state(versions: list[tuple[str, int, int]]) -> _State:
+    digest = blake2b(repr(versions).encode(), digest_size=16).digest()
+    return _State(len(versions), versions[-1][0] if versions else "", digest)
+
+
+def _state_of(after: Cursor | None) -> _State | None:
+    try:
+        return None if after is None else msgpack.decode(after.state, type=_State)
+    except MsgspecError:
+        return None
+
+
+def _decoded(data: Any, place: Place) -> Mapping[str, Any] | Problem:
+    """The object that a row or a file holds."""
+    from sessionary.codec import Undecodable, decode
+
+    try:
+        value = decode(_bytes(data))
+        words = "" if isinstance(value, dict) else "not an object"
+    except Undecodable as error:
+        value, words = None, str(error)
+    if isinstance(value, dict):
+        return value
+    return Problem(
+        "bad_json", Severity.lost_data, place.path or "", None, None, f"the record cannot be read: {words}"
+    )
+
+
+def _bytes(data: Any) -> bytes:
+    return (
+        data
+        if isinstance(data, bytes)
+        else str("" if data is None else data).encode("utf-8", "surrogatepass")
+    )
+
+
+def _number(value: Any) -> int:
+    """A time in milliseconds; old rows have it as text."""
+    if isinstance(value, int | float):
+        return int(value)
+    from sessionary.codec.times import parse_time
+
+    time = parse_time(value)
+    return 0 if time is None else int(time.timestamp() * 1000)
