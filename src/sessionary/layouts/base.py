@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.model import Cursor, Entry, FileCursor, Header, Item, Problem, Reset, SessionRef, Summary
-from sessionary.transcript.fold import Fold
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 MTIME_GRACE = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
