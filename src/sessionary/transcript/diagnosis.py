@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from sessionary.model import PERSON, Message, Other, Part, Place, Severity, ToolCall, ToolResult
 from sessionary.transcript.matching import NOWHERE, Answer, Call, Matcher
-from sessionary.transcript.messages import SPEAKERS, listed, results, tool_calls
+from sessionary.transcript.messages import SPEAKERS
 from sessionary.transcript.turn_boundaries import open_end
 from sessionary.transcript.typed import typed_message, typed_parts
 
@@ -98,8 +98,10 @@ class Diagnosis(Struct, array_like=True):
         """Process the next message."""
         index, place, role = self.messages, message.place, message.role
         person = message.origin == PERSON
-        found, answered, more = _calls_and_results(message, index)
+        found, answered, more, nameless = _calls_and_results(message, index)
         answered = role not in SPEAKERS and (answered or role == "tool")
+        if nameless:
+            self.marks.append(_Mark(index, "no_call_id", None, place))
         if found or self.matcher.run >= 0:
             taken = self.matcher.take(index, found, results=answered, more=more)
             for pair in taken.pairs:
@@ -167,8 +169,6 @@ def _shapes(message: Mapping[str, Any]) -> Iterator[str]:
         yield "null_tool_calls"
     elif not calls_are_readable(message):
         yield "bad_tool_calls"
-    if _lacks_id(message):
-        yield "no_call_id"
     if _has_empty_thinking(message):
         yield "empty_thinking"
 
@@ -181,39 +181,42 @@ def has_role(message: Mapping[str, Any]) -> bool:
 
 def calls_are_readable(message: Mapping[str, Any]) -> bool:
     """True if `tool_calls` is absent, or a list of objects."""
-    calls = message.get("tool_calls", [])
-    return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
-
-
-def _lacks_id(message: Mapping[str, Any]) -> bool:
-    found: list[Any] = [*tool_calls(message), *results(message)]
-    return any(part.call_id is None for part in found)
+    calls = message.get("tool_calls", ())
+    return calls == () or (isinstance(calls, list) and all(isinstance(call, dict) for call in calls))
 
 
 def _has_empty_thinking(message: Mapping[str, Any]) -> bool:
-    return any(
+    content = message.get("content")
+    return isinstance(content, list) and any(
         isinstance(block, dict)
         and block.get("type") == "thinking"
         and block.get("thinking") == ""
         and bool(block.get("signature"))
-        for block in listed(message.get("content"))
+        for block in content
     )
 
 
-def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer], bool, bool]:
-    """Return the calls and results of a message, whether it has results, and whether it has other content."""
+def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer], bool, bool, bool]:
+    """Return the calls and results of a message that have an id.
+
+    Also return whether it has results, whether it has other content, and whether a call or a result has no id.
+    """
     found: list[Call | Answer] = []
-    has_results = more = False
+    has_results = more = nameless = False
     for part in message.parts if message.role is not None else _parts_of_record(message):
         if isinstance(part, ToolResult):
             has_results = True
-            if part.call_id is not None:
+            if part.call_id is None:
+                nameless = True
+            else:
                 found.append(Answer(index, None, part.call_id, message.place))
-        elif isinstance(part, ToolCall) and part.call_id is not None:
-            found.append(Call(index, part.call_id, 0, None, message.place))
-        else:
+        elif not isinstance(part, ToolCall):
             more = True
-    return found, has_results, more
+        elif part.call_id is None:
+            nameless = more = True
+        else:
+            found.append(Call(index, part.call_id, 0, None, message.place))
+    return found, has_results, more, nameless
 
 
 def _parts_of_record(message: Message) -> Iterator[Part]:

@@ -38,6 +38,9 @@ COMMAND = ROLE
 
 NOWHERE = Place(None)
 
+_PART_KEYS = frozenset({"tool_calls", "tool_call_id", "thinking_text"})
+"""Keys of a message that hold parts, beside its content."""
+
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
@@ -88,7 +91,9 @@ def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(role, str):
         return Message(None, HARNESS, (Other("record", message),), place=place)
-    parts = tuple(typed_parts(message))
+    content = message.get("content")
+    plain = isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS)
+    parts = (Text(content),) if plain else tuple(typed_parts(message))
     return Message(role, _origin(message, role), parts, _time(message), _word(message.get("id")), place=place)
 
 
