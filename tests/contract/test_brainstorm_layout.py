@@ -37,7 +37,7 @@ class TestBrainstorm(LayoutTests):
 
     # What the suite says of folders, said of files
 
-    def test_entries_come_in_file_order_with_all_their_keys(self, tmp_path: Path) -> None:
+    def test_messages_come_in_the_order_of_the_store(self, tmp_path: Path) -> None:
         for name, data in (
             ("feature-auth", golden("feature-auth")),
             ("bom", b"\xef\xbb\xbf" + _named("bom")),

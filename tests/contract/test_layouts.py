@@ -81,9 +81,6 @@ class TestMaestro(LayoutTests):
         folder = self.folder(home, session_id)
         return {str(path.relative_to(folder)) for path in folder.rglob("*.json")}
 
-    def stored(self, value: Any) -> Any:
-        return value["breadcrumb"]["record"]
-
 
 def test_no_capability_vanishes_by_accident() -> None:
     matrix = {layout.name: layout.capabilities for layout in (AmplifierLayout, MaestroLayout)}

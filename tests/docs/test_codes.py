@@ -8,6 +8,7 @@ from pathlib import Path
 from sessionary.codec import CODES
 from sessionary.codec.sanitize import __doc__ as forms
 from sessionary.layouts.amplifier.messages import SECRET_KEYS
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
 
@@ -43,7 +44,7 @@ def codes_of_the_layout() -> set[str]:
         source / "workspace" / "__init__.py",
     ]
     found = {code for path in files for code in codes_in(path.read_text("utf-8"))}
-    return found | {CONFLICT_COPY, NOT_DOWNLOADED}
+    return found | {CONFLICT_COPY, NOT_DOWNLOADED, FUTURE_TIME}
 
 
 def rows() -> dict[str, tuple[str, str]]:

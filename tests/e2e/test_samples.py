@@ -13,8 +13,8 @@ import pytest
 
 from sessionary.cli import main
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.model import SessionRef
-from sessionary.transcript import is_real_user, text_of, tool_calls, unanswered
+from sessionary.model import PERSON, Message, SessionRef
+from sessionary.transcript.fold import Fold
 from tests.lanes import shared_folder
 
 pytestmark = pytest.mark.lane("samples")
@@ -93,11 +93,16 @@ def test_the_conversation_is_what_the_original_loads(read: Read, key: str) -> No
 @pytest.mark.parametrize("key", expected())
 def test_the_layout_says_the_same(key: str) -> None:
     session = expected()[key]
-    records = [entry.record.value for entry in AmplifierLayout(SAMPLES).entries(ref_of(session))]
-    spoken = [text_of(record) for record in records if is_real_user(record)]
+    ref = ref_of(session)
+    fold, read = Fold(), list[Message]()
+    for one in AmplifierLayout(SAMPLES).read(ref):
+        fold.take(one)
+        read += [one] if isinstance(one, Message) else []
+    spoken = [one.text for one in read if one.origin == PERSON]
     assert (spoken[0], spoken[-1]) == (session["first_user_text"], session["last_user_text"])
-    assert sum(len(tool_calls(record)) for record in records) == session["tool_calls"]
-    assert unanswered(records) == session["tool_calls_without_result"]
+    assert sum(len(one.calls) for one in read) == session["tool_calls"]
+    orphans = [each for each in fold.diagnosis.findings() if each.code == "orphaned_call"]
+    assert [name for each in orphans for name in each.ids] == session["tool_calls_without_result"]
 
 
 @pytest.fixture

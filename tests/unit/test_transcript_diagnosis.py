@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sessionary.model import Place, Severity
 from sessionary.transcript import Finding, diagnose, diagnosis_of
 from sessionary.transcript.diagnosis import Diagnosis, shape_findings
-from sessionary.transcript.matching import Ids, match
+from sessionary.transcript.matching import match
 from sessionary.transcript.typed import message_of, typed_message
 from tests.unit.conversations import (
     REMINDER,
@@ -295,15 +295,6 @@ def test_a_call_from_long_ago_that_is_made_again_is_found() -> None:
     turns = [[user(), amplifier(f"c{number}"), tool(f"c{number}"), said()] for number in range(2000)]
     talk = [message for turn in turns for message in turn]
     assert told([*talk, *turns[0]]) == [("repeated_call", len(talk) + 1, ("c0",))]
-
-
-def test_ids_are_held_by_their_hashes() -> None:
-    ids = Ids()
-    assert all(ids.add(f"call_{number}") for number in range(5000))
-    assert not any(ids.add(f"call_{number}") for number in range(5000))
-    assert "call_7" in ids
-    assert "call_5000" not in ids
-    assert len(msgspec.msgpack.encode(ids)) < 14 * 5000
 
 
 def test_a_diagnosis_holds_some_bytes_per_message() -> None:

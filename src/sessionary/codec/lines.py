@@ -64,48 +64,6 @@ class Reading:
         for value, raw, (line, byte) in zip(self.values, self.raws, self._places.of_records(), strict=True):
             yield Record(value, line, byte, raw)
 
-    def duplicates(self, known: Known | None = None) -> list[Problem]:
-        """Return a note for each repeated record; not part of `problems`, because of its cost.
-
-        Records are compared by ``id`` or ``uuid``. A record without either counts if it has a timestamp and is
-        repeated byte for byte; two equal short answers without a timestamp are two answers.
-
-        Args:
-            known: the records of the preceding parts of the file; the records of this part are added.
-        """
-        from hashlib import (
-            blake2b,
-        )  # imported late: it is slow to load, and a list of sessions needs none of it
-
-        known = Known() if known is None else known
-        found: list[Problem] = []
-        for record in self.records():
-            identity = _identity(record.value)
-            if identity is None and "timestamp" not in record.value:
-                continue
-            digest = blake2b(record.raw, digest_size=16).digest()
-            if digest in known.exact:
-                found.append(self._again("duplicate_record", record, known.exact[digest]))
-            elif identity is not None and identity in known.by_id:
-                found.append(self._again("changed_duplicate", record, known.by_id[identity]))
-            if identity is not None:
-                known.by_id.setdefault(identity, record.line)
-            known.exact.setdefault(digest, record.line)
-        return found
-
-    def _again(self, code: str, record: Record, first: int) -> Problem:
-        words = "the same record as" if code == "duplicate_record" else "another version of the record of"
-        place = Place(self._places.path, record.line, record.byte)
-        return problem(code, place, len(record.raw), f"{words} line {first}")
-
-
-@dataclass(slots=True)
-class Known:
-    """The records of a file so far: line of the first occurrence, by content and by id."""
-
-    exact: dict[bytes, int] = field(default_factory=dict)
-    by_id: dict[str, int] = field(default_factory=dict)
-
 
 def object_lines(data: bytes) -> int:
     """Return the number of lines if each plainly holds one object; else 0.
@@ -341,10 +299,3 @@ def _not_text(data: bytes, path: str, foreign: Foreign) -> Reading:
     words = f"the file is not JSON Lines but {foreign.name}"
     found = problem("not_text", Place(path, None, 0), len(data), words, repair=foreign.remedy)
     return Reading([], [], [found], len(data), False, _Places(path, 1, 0, [], [], {}), data)
-
-
-def _identity(value: dict[str, Any]) -> str | None:
-    for key in ("id", "uuid"):
-        if isinstance(value.get(key), str):
-            return f"{key} {value[key]}"
-    return None

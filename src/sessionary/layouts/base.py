@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from sessionary.model import Cursor, Entry, FileCursor, Header, Item, Problem, Reset, SessionRef, Summary
+from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef, Summary
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -113,18 +113,6 @@ class Layout(Protocol):
         """The state of a session, opaque: while it is the same, so is the summary. Names and stats only.
 
         Empty where a change could go unseen; see `fingerprints`.
-        """
-        ...
-
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
-        """The readable records of the conversation in file order.
-
-        With `after` (the cursor of an earlier entry) only the records behind it, for the cost of those: `index`
-        and `line` then count from there, byte offsets stay those of the file. A file that was replaced since is
-        read from its start; its entries carry cursors with another inode.
-
-        Raises:
-            NotFound: the session is gone.
         """
         ...
 

@@ -10,7 +10,9 @@ from msgspec import MsgspecError, Struct, msgpack
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.model import Cursor, Problem, Record, Reset
 
-WINDOW = 1 << 21
+WINDOW = 1 << 18
+WIDE_WINDOW = 1 << 21
+"""For a window with damage: a record that is spread over several lines is recognised only if they are read together."""
 MARK = 1 << 10
 """Bytes before a cursor that must be the same when reading goes on there."""
 LOOKS = 3
@@ -63,6 +65,9 @@ def read_jsonl(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Recor
         while not last:
             data, last = window(fs, fd, low, size, WINDOW)
             reading = read_lines(data, path, line=line, byte=low)
+            if reading.problems and not last:
+                data, last = window(fs, fd, low, size, max(WINDOW, WIDE_WINDOW))
+                reading = read_lines(data, path, line=line, byte=low)
             if last and reading.torn and looks and (grown := fs.fstat(fd).st_size) > low + len(data):
                 size, looks, last = grown, looks - 1, False
                 continue

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import HasHeader, Layout, Summarizes
-from sessionary.model import Cursor, Problem, Reset, SessionRef, Severity, Summary, health
+from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
 from sessionary.transcript.fold import Fold, Progress, resumed, short_title
 
 
@@ -23,22 +23,25 @@ class Summarized(NamedTuple):
     progress: Progress | None
 
 
-def summary_of(layout: Layout, ref: SessionRef) -> Summary:
-    """The summary of a session, read from its start.
+def summary_of(layout: Layout, ref: SessionRef, items: Iterator[Item] | None = None) -> Summary:
+    """The summary of a session, read from its start; for the arguments see `summarize`.
 
     Raises:
         NotFound: the session is gone.
     """
-    return summarize(layout, ref).summary
+    return summarize(layout, ref, items=items).summary
 
 
-def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -> Summarized:
+def summarize(
+    layout: Layout, ref: SessionRef, before: Progress | None = None, *, items: Iterator[Item] | None = None
+) -> Summarized:
     """The summary of a session.
 
     Args:
         layout: its layout.
         ref: the session.
         before: how far an earlier call came.
+        items: what `layout.read` yields, if the layout reads it with more problems for a check.
 
     Raises:
         NotFound: the session is gone.
@@ -50,7 +53,7 @@ def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -
     after = None if before is None or fold is None else before.cursor
     fold, cursor, failed = fold or Fold(), None, list[Problem]()
     try:
-        for item in layout.read(ref, after):
+        for item in layout.read(ref, after) if items is None else items:
             if isinstance(item, Reset):
                 fold = Fold()
             elif isinstance(item, Cursor):
@@ -63,7 +66,7 @@ def summarize(layout: Layout, ref: SessionRef, before: Progress | None = None) -
         failed, cursor = [_unreadable(ref, error)], None
     header = layout.header(ref, fold)
     state = None if cursor is None else fold.state()
-    problems = [*fold.problems, *failed, *fold.unanswered(), *header.problems]
+    problems = [*fold.problems, *failed, *header.problems]
     summary = Summary(
         ref,
         header.agent or layout.name,

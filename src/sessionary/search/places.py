@@ -8,8 +8,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sessionary.disk.fs import OS_FS, Fs
-from sessionary.layouts.amplifier.conversation import last_time
+from sessionary.codec import read_lines
+from sessionary.codec.times import parse_time, timestamp_of
+from sessionary.disk.fs import OS_FS, READ, Fs, read_at, require_regular
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.clock import changed_at
@@ -19,6 +20,7 @@ from sessionary.search.scan import Place
 if TYPE_CHECKING:
     from sessionary.catalog import Catalog
 
+_TAIL = 1 << 14
 _OLDEST = float("-inf")
 
 
@@ -70,12 +72,27 @@ def _in_files(
             newest[ref.locator] = None
             yield Place(ref, layout, path, None, 0)  # the search itself reports what cannot be read
             continue
-        said = last_time(fs, path)
+        said = _last_time(fs, path)
         changed = found.st_mtime if said is None else max(found.st_mtime, said.timestamp())
         newest[ref.locator] = changed_at(
             now, *([] if said is None else [said.timestamp()]), found.st_mtime, found.st_ctime
         )
         yield Place(ref, layout, path, changed, found.st_size)
+
+
+def _last_time(fs: Fs, path: str) -> datetime | None:
+    """The time of the last message that bears one, by the end of its file; None also if that cannot be read."""
+    try:
+        fd = fs.open(path, READ)
+        try:
+            size = require_regular(fs.fstat(fd)).st_size
+            data = read_at(fs, fd, min(size, _TAIL), max(0, size - _TAIL))
+        finally:
+            fs.close(fd)
+    except OSError:
+        return None
+    values = read_lines(data if size <= _TAIL else data[data.find(b"\n") + 1 :]).values
+    return next(filter(None, (parse_time(timestamp_of(value)) for value in reversed(values))), None)
 
 
 def _conversation(kind: str) -> str:

@@ -17,6 +17,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -27,7 +28,7 @@ from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Message, SessionRef, Severity
+from sessionary.model import Cursor, Item, Message, Reset, SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.transcript.typed import numbered
 
@@ -104,6 +105,10 @@ def _needs(capability: Capability, layout: Layout) -> None:
         raise SkipTest(f"the layout {layout.name} does not have the capability {capability.name}")
 
 
+def _texts(items: Iterable[Item]) -> list[str]:
+    return [one.text for one in items if isinstance(one, Message)]
+
+
 class LayoutTests(ABC):
     """The rules of `layouts.base.Layout` as tests."""
 
@@ -134,10 +139,6 @@ class LayoutTests(ABC):
         """The names of the files that make up a session."""
         names = [path.name for path in self.folder(home, session_id).iterdir()]
         return {name for name in names if not name.startswith(".")}
-
-    def stored(self, value: dict[str, Any]) -> dict[str, Any]:
-        """The stored record, from what the layout read."""
-        return value
 
     # -- helpers
 
@@ -180,35 +181,39 @@ class LayoutTests(ABC):
         assert self.layout(tmp_path, OS_FS).ref_for_path(ref.path) == ref
         assert self.layout(tmp_path, OS_FS).ref_for_path(tmp_path) is None
 
-    def test_entries_come_in_file_order_with_all_their_keys(self, tmp_path: Path) -> None:
-        records = [record(n) for n in range(5)]
-        self.put_session(tmp_path, "one", records)
-        entries = list(self.layout(tmp_path, OS_FS).entries(self.refs(tmp_path)["one"]))
-        assert [self.stored(entry.record.value) for entry in entries] == records
-        assert [entry.index for entry in entries] == list(range(5))
+    def test_messages_come_in_the_order_of_the_store(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(n) for n in range(5)])
+        read = self.layout(tmp_path, OS_FS).read(self.refs(tmp_path)["one"])
+        assert _texts(read) == [f"message {n}" for n in range(5)]
 
-    def test_entries_say_where_their_records_lie(self, tmp_path: Path) -> None:
+    def test_messages_say_where_their_records_lie(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
         _needs(Capability.APPENDS, layout)
         self.put_session(tmp_path, "one", [record(n) for n in range(5)])
-        entries = list(layout.entries(self.refs(tmp_path)["one"]))
-        assert len(entries) == 5
         data = self.conversation(tmp_path, "one").read_bytes()
-        for entry in entries:
-            assert data[entry.record.byte :].startswith(entry.record.raw)
+        messages = [one for one in layout.read(self.refs(tmp_path)["one"]) if isinstance(one, Message)]
+        assert len(messages) == 5
+        for number, message in enumerate(messages):
+            assert message.place.line == number + 1
+            assert json.loads(data[message.place.byte :].split(b"\n")[0])["x-odd"] == number
 
-    def test_entries_resume_from_every_cursor(self, tmp_path: Path) -> None:
+    def test_reading_goes_on_from_the_cursor(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
-        _needs(Capability.APPENDS, layout)
-        records = [record(n) for n in range(6)]
-        self.put_session(tmp_path, "one", records)
+        self.put_session(tmp_path, "one", [record(n) for n in range(6)])
         ref = self.refs(tmp_path)["one"]
-        for place, entry in enumerate(list(layout.entries(ref))):
-            rest = [later.record.value for later in layout.entries(ref, entry.after)]
-            assert rest == records[place + 1 :]
-        last = list(layout.entries(ref))[-1].after
+        *_, cursor = layout.read(ref)
+        if not isinstance(cursor, Cursor):
+            raise SkipTest("the layout gives no cursor")
+        assert _texts(layout.read(ref, cursor)) == []
         self.add(tmp_path, "one", record(7))
-        assert [entry.record.value for entry in layout.entries(ref, last)] == [record(7)]
+        added = list(layout.read(ref, cursor))
+        assert _texts(added) == ["message 7"]
+        assert not any(isinstance(one, Reset) for one in added)
+        path = self.conversation(tmp_path, "one")
+        path.write_bytes(path.read_bytes().replace(b"message", b"MESSAGE"))
+        again = list(layout.read(ref, cursor))
+        assert isinstance(again[0], Reset)
+        assert len(_texts(again)) == 7
 
     def test_a_torn_last_record_is_told_and_never_read(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
@@ -217,7 +222,7 @@ class LayoutTests(ABC):
         ref = self.refs(tmp_path)["one"]
         with open(self.conversation(tmp_path, "one"), "ab") as file:
             file.write(b'{"role": "user", "content": "ha')
-        assert [entry.record.value for entry in layout.entries(ref)] == [record(1)]
+        assert _texts(layout.read(ref)) == ["message 1"]
         assert "torn_tail" in {problem.code for problem in layout.check(ref)}
 
     def test_summary_and_summaries_agree(self, tmp_path: Path) -> None:
@@ -331,7 +336,7 @@ class LayoutTests(ABC):
             told = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
             assert any(problem.path == part.path for problem in told), f"no problem reports {part.name}"
             with suppress(StorageFailed):
-                list(layout.entries(ref))
+                list(layout.read(ref))
             os.unlink(part.path)
             Path(part.path).write_bytes(kept)
 
@@ -346,7 +351,7 @@ class LayoutTests(ABC):
         folder = self.folder(tmp_path, "one")
         folder.rename(tmp_path / ".elsewhere")
         layout = self.layout(tmp_path, OS_FS)
-        for read in (lambda: summary_of(layout, ref), lambda: list(layout.entries(ref))):
+        for read in (lambda: summary_of(layout, ref), lambda: list(layout.read(ref))):
             try:
                 read()
             except NotFound:
@@ -361,7 +366,7 @@ class LayoutTests(ABC):
         layout = self.layout(tmp_path, fs)
         for ref in self.refs(tmp_path, fs).values():
             summary_of(layout, ref)
-            list(layout.entries(ref))
+            list(layout.read(ref))
             list(layout.parts(ref))
             list(layout.check(ref))
         list(summaries(layout))

@@ -23,26 +23,18 @@ from sessionary.model import (
     Usage,
     UsageEvent,
 )
+from sessionary.transcript.diagnosis import Diagnosis
 
 TITLE = 200
 LARGEST_STATE = 1 << 16
 """Bytes that are stored of a fold. One with more open calls or problems is not stored: its session is read anew."""
 
 
-class OpenCall(Struct, array_like=True):
-    """A call without a result so far: the number of its message, from 1, and its place."""
-
-    number: int
-    path: str | None
-    line: int | None
-    byte: int | None
-
-
 class Fold(Struct, array_like=True):
     """What the messages of one conversation add up to.
 
     Attributes:
-        messages: how many there are.
+        diagnosis: what keeps them from being resumed.
         turns: how many turns, each begun by the user.
         title: the first words of the user, on one line; None without any.
         created: the time of the first message that bears one.
@@ -50,10 +42,9 @@ class Fold(Struct, array_like=True):
         usage: the usage by day and model.
         facts: what the stream says of the session, by name.
         problems: what could not be read.
-        calls: the calls without a result, by their id.
     """
 
-    messages: int = 0
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
     turns: int = 0
     title: str | None = None
     created: datetime | None = None
@@ -61,7 +52,11 @@ class Fold(Struct, array_like=True):
     usage: dict[str, dict[str, Usage]] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    calls: dict[str, OpenCall] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> int:
+        """How many messages there are."""
+        return self.diagnosis.messages
 
     def take(self, item: Item) -> None:
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
@@ -79,7 +74,7 @@ class Fold(Struct, array_like=True):
             raise ValueError("a fold does not go on after a Reset")
 
     def _add(self, message: Message) -> None:
-        self.messages += 1
+        self.diagnosis.take(message)
         if message.origin == PERSON:
             self.turns += 1
             self.title = self.title or short_title(message.text)
@@ -88,11 +83,6 @@ class Fold(Struct, array_like=True):
             self.updated = max(self.updated or message.time, message.time)
         if message.usage is not None or message.model is not None:
             self._count(message, message.usage or Usage())
-        for result in message.results:
-            self.calls.pop(result.call_id or "", None)
-        for call in message.calls:
-            if call.call_id:
-                self.calls[call.call_id] = OpenCall(self.messages, *message.place)
 
     def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
         day = "" if stated.time is None else stated.time.astimezone(UTC).date().isoformat()
@@ -119,14 +109,15 @@ class Fold(Struct, array_like=True):
             Problem(
                 "orphaned_call",
                 Severity.stops_resume,
-                call.path or "",
-                call.line,
-                call.byte,
+                found.place.path or "",
+                found.place.line,
+                found.place.byte,
                 f"the call {call_id} has no result: some agents refuse to go on from there",
                 "resume the session in its agent, which may add a result",
             )
-            for call_id, call in self.calls.items()
-            if call.number != self.messages
+            for found in self.diagnosis.findings()
+            if found.code == "orphaned_call" and found.index != self.messages - 1
+            for call_id in found.ids
         ]
 
     def state(self) -> bytes | None:
@@ -159,5 +150,6 @@ def resumed(state: bytes) -> Fold | None:
 
 def short_title(text: str | None) -> str | None:
     """A text as a title: on one line, with an ellipsis for what is more than anybody reads; None for an empty one."""
-    words = " ".join((text or "")[:TITLE].split())
-    return words + ("…" if len(text or "") > TITLE else "") if words else None
+    text = (text or "").lstrip()
+    words = " ".join(text[:TITLE].split())
+    return words + ("…" if len(text) > TITLE else "") if words else None

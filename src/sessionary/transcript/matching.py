@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import dataclass
+from dataclasses import field as of_dataclass
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
+from sessionary.codec.seen import Seen
 from sessionary.model import Place
 from sessionary.transcript.messages import (
     UNNAMED,
@@ -81,38 +81,6 @@ class Taken(NamedTuple):
 _NOTHING = Taken()
 
 
-class Ids(Struct, array_like=True):
-    """A set of ids, each held as 8 bytes of its hash."""
-
-    buckets: dict[int, bytearray] = {}
-
-    def add(self, call_id: str) -> bool:
-        """Add an id; False if it is there already."""
-        key, wanted = _hashed(call_id)
-        bucket = self.buckets.setdefault(key, bytearray())
-        if _holds(bucket, wanted):
-            return False
-        bucket += wanted
-        return True
-
-    def __contains__(self, call_id: str) -> bool:
-        key, wanted = _hashed(call_id)
-        return _holds(self.buckets.get(key, b""), wanted)
-
-
-def _hashed(call_id: str) -> tuple[int, bytes]:
-    """The number of the bucket (10 bits), and what is held in it."""
-    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=10).digest()
-    return int.from_bytes(digest[:2], "big") >> 6, digest[2:]
-
-
-def _holds(bucket: bytes | bytearray, wanted: bytes) -> bool:
-    at = bucket.find(wanted)
-    while at % len(wanted) and at >= 0:
-        at = bucket.find(wanted, at + 1)
-    return at >= 0
-
-
 class Matcher(Struct, array_like=True):
     """Pairs calls and results. A result belongs to the newest open call with its id, else to a later call.
 
@@ -125,7 +93,7 @@ class Matcher(Struct, array_like=True):
 
     waiting: dict[str, list[Call]] = {}
     early: list[Answer] = []
-    called: Ids = msgspec.field(default_factory=Ids)
+    called: Seen = field(default_factory=Seen)
     run: int = -1
 
     def take(self, index: int, found: Iterable[Call | Answer], *, results: bool, more: bool) -> Taken:
@@ -166,14 +134,14 @@ class Matcher(Struct, array_like=True):
         repeated: list[Call] = []
         for part in found:
             if isinstance(part, Call):
-                if not self.called.add(part.call_id):
+                if self.called.add(_key(part), part.index) is not None:
                     repeated.append(part)
                 self.waiting.setdefault(part.call_id, []).append(part)
             elif part.call_id in self.waiting:
                 call = self._newest(part.call_id)
                 pairs.append(Pair(call, part, call.index == self.run))
             else:
-                (repeats if part.call_id in self.called else self.early).append(part)
+                (repeats if _key(part) in self.called else self.early).append(part)
         return Taken(pairs, repeats, repeated)
 
     def _newest(self, call_id: str) -> Call:
@@ -184,6 +152,10 @@ class Matcher(Struct, array_like=True):
         if not calls:
             del self.waiting[call_id]
         return call
+
+
+def _key(part: Call | Answer) -> bytes:
+    return part.call_id.encode("utf-8", "surrogatepass")
 
 
 @dataclass(slots=True)
@@ -200,13 +172,13 @@ class Matching:
         ends: for each message with calls the end of the results directly behind it, the place of their answers.
     """
 
-    calls: list[Call] = field(default_factory=list)
-    answer: dict[Call, Answer] = field(default_factory=dict)
-    strays: list[Answer] = field(default_factory=list)
-    repeats: list[Answer] = field(default_factory=list)
-    repeated: list[Call] = field(default_factory=list)
-    misplaced: list[tuple[Call, Answer]] = field(default_factory=list)
-    ends: dict[int, int] = field(default_factory=dict)
+    calls: list[Call] = of_dataclass(default_factory=list)
+    answer: dict[Call, Answer] = of_dataclass(default_factory=dict)
+    strays: list[Answer] = of_dataclass(default_factory=list)
+    repeats: list[Answer] = of_dataclass(default_factory=list)
+    repeated: list[Call] = of_dataclass(default_factory=list)
+    misplaced: list[tuple[Call, Answer]] = of_dataclass(default_factory=list)
+    ends: dict[int, int] = of_dataclass(default_factory=dict)
 
     def orphans(self) -> list[Call]:
         """The calls without an answer."""

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessionary.disk.fs import not_found, storage_failed
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
@@ -146,10 +145,9 @@ class Workspace(Sessions):
         if isinstance(target, SessionRef):
             items = self.layout_of(target).read(target)
             return (one for one in items if isinstance(one, Message | Problem))
-        from sessionary.layouts.amplifier.conversation import read_entries
-        from sessionary.transcript.typed import typed
+        from sessionary.layouts.amplifier.reading import read_file
 
-        return typed(read_entries(self._fs, str(target), None), str(target))
+        return read_file(self._fs, str(target))
 
     def check(self, target: Target) -> Iterator[Problem]:
         """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.
@@ -159,29 +157,15 @@ class Workspace(Sessions):
             StorageFailed: the file cannot be read.
         """
         if isinstance(target, Path):
-            yield from self._check_file(target)
+            from sessionary.layouts.amplifier.reading import check_file
+
+            yield from check_file(self._fs, str(target))
             return
         yield from self.layout_of(target).check(target)
         if target.kind == "work":
             from sessionary.mailbox.consumers import mailbox_problems
 
             yield from mailbox_problems(target.locator)
-
-    def _check_file(self, path: Path) -> builtins.list[Problem]:
-        from sessionary.layouts.amplifier.conversation import not_json_lines, read_conversation
-
-        try:
-            found = read_conversation(self._fs, str(path), thorough=True)
-            known = any(problem.code == "not_text" for problem in found.problems)
-            if found.messages == 0 and found.problems and not known:
-                other = not_json_lines(self._fs, str(path))
-                if other is not None:
-                    return [other]  # once, and not for each of its lines
-            return found.problems
-        except FileNotFoundError:
-            raise not_found(str(path), f"there is no file {path}") from None
-        except OSError as error:
-            raise storage_failed(error, "read", str(path)) from error
 
     def check_place(self) -> builtins.list[Problem]:
         """Problems of the disk below the home, and of files beside the sessions."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sessionary.codec import original_accepts, read_lines
+from sessionary.codec.seen import Duplicates
 from sessionary.model import Severity
 from tests.lanes import shared_folder
 
@@ -43,7 +44,8 @@ def test_a_reported_file_is_read_as_it_should_be(case: Path | None) -> None:
     damaged = [found for found in reading.problems if found.severity > Severity.note]
     if bad is not None or "bad" in expect:
         assert len(damaged) == (expect["bad"] if bad is None else bad)
-    again = [found.code for found in reading.duplicates()]
+    seen = Duplicates()
+    again = [note.code for record in reading.records() if (note := seen.take(record)) is not None]
     assert again.count("duplicate_record") == expect.get("dup_exact", 0)
     assert again.count("changed_duplicate") == expect.get("dup_changed", 0)
     assert reading.strict is original_accepts(data)

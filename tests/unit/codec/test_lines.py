@@ -18,6 +18,7 @@ from sessionary.codec import (
     read_lines,
 )
 from sessionary.codec.problems import Place, problem
+from sessionary.codec.seen import Duplicates
 from sessionary.model import Problem, Severity
 from sessionary.testing.strategies import json_values, text
 
@@ -305,12 +306,17 @@ def test_an_empty_object_is_a_record_that_says_nothing() -> None:
     assert reading.problems[0].byte == byte
 
 
+def repeats(reading: Reading) -> list[Problem]:
+    found = Duplicates()
+    return [note for record in reading.records() if (note := found.take(record)) is not None]
+
+
 def test_duplicates_are_found_when_asked_for() -> None:
     changed = record(5, content="R5 SECOND VERSION")
     data, _ = with_line(3, RAWS[3], RAWS[3], RAWS[4], RAWS[5], changed, instead=3)
     reading = read(data)
     assert reading.problems == []
-    found = reading.duplicates()
+    found = repeats(reading)
     assert [(again.code, again.line, again.severity) for again in found] == [
         ("duplicate_record", 5, Severity.note),
         ("changed_duplicate", 8, Severity.note),
@@ -321,10 +327,10 @@ def test_duplicates_are_found_when_asked_for() -> None:
 
 def test_two_equal_answers_without_id_and_time_are_two_answers() -> None:
     yes = b'{"role": "user", "content": "yes"}\n'
-    assert read(yes * 3).duplicates() == []
+    assert repeats(read(yes * 3)) == []
     dated = b'{"role": "user", "content": "yes", "timestamp": "2026-01-25T04:08:00Z"}\n'
-    assert [found.code for found in read(dated * 3).duplicates()] == ["duplicate_record"] * 2
-    assert [found.code for found in read(b'{"uuid": "u", "a": 1}\n{"uuid": "u"}\n').duplicates()] == [
+    assert [found.code for found in repeats(read(dated * 3))] == ["duplicate_record"] * 2
+    assert [found.code for found in repeats(read(b'{"uuid": "u", "a": 1}\n{"uuid": "u"}\n'))] == [
         "changed_duplicate"
     ]
 

@@ -23,10 +23,10 @@ from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
-from sessionary.layouts.summary import summaries
+from sessionary.layouts.summary import summaries, summary_of
 from sessionary.mailbox import Mailbox
 from sessionary.mailbox.consumers import consumers_of
-from sessionary.model import Problem, SessionRef, Severity
+from sessionary.model import Message, Problem, SessionRef, Severity
 from sessionary.search import Needle, Place, Query, Search
 from sessionary.sync.conflict_copies import BroughtIn, bring_in, find
 from sessionary.workspace import Workspace
@@ -114,7 +114,7 @@ def folder_in(home: Path) -> Path:
 def said(home: Path, session_id: str = ID) -> list[str]:
     layout = AmplifierLayout(home)
     ref = SessionRef("amplifier", session_id, str(folder_in(home).parent / session_id), "-p")
-    return [entry.record.value["content"] for entry in layout.entries(ref)]
+    return [one.text for one in layout.read(ref) if isinstance(one, Message)]
 
 
 def line(text: str, role: str = "user") -> bytes:
@@ -135,7 +135,7 @@ def problems_at(home: Path) -> list[Problem]:
     layout = AmplifierLayout(home)
     (ref,) = (ref for ref in layout.discover() if ref.session_id == ID)
     found = [problem for problem in layout.check(ref) if problem.code in ("conflict_copy", "not_downloaded")]
-    assert [one for one in layout.summary(ref).problems if one in found] == found, (
+    assert [one for one in summary_of(layout, ref).problems if one in found] == found, (
         "a list shows what check does"
     )
     return found
@@ -267,18 +267,18 @@ def work_ref(work: tuple[Path, str]) -> tuple[MaestroSyncLayout, SessionRef]:
 def test_a_copy_of_a_breadcrumb_is_counted_once(work: tuple[Path, str]) -> None:
     layout, ref = work_ref(work)
     (crumb,) = Path(ref.locator).rglob("breadcrumbs/0/*.json")
-    before = layout.summary(ref)
+    before = summary_of(layout, ref)
     (crumb.parent / f"{crumb.stem} (1).json").write_bytes(crumb.read_bytes())
-    after = layout.summary(ref)
+    after = summary_of(layout, ref)
     assert (after.messages, after.turns) == (before.messages, before.turns) == (2, 1)
-    assert len(list(layout.entries(ref))) == 2
+    assert len([one for one in layout.read(ref) if isinstance(one, Message)]) == 2
     store = WorkStore(work[0] / "docs" / "sessions")
     assert len(store.list_breadcrumbs(work[1])) == 1
     assert summarise(store.list_breadcrumbs(work[1]))["total_tokens"]["input"] == 5
     with Mailbox(ref.locator) as box:
         assert len(box.pending()) == 1
     (crumb.parent / f"{crumb.stem} (2).json").write_bytes(crumb.read_bytes().replace(b'"ask"', b'"changed"'))
-    assert layout.summary(ref).turns == 2, "one that differs is no duplicate"
+    assert summary_of(layout, ref).turns == 2, "one that differs is no duplicate"
 
 
 def test_a_copy_of_a_work_session_is_merged(work: tuple[Path, str]) -> None:
@@ -342,7 +342,7 @@ def test_lines_of_a_history_copy_are_merged(
     copy.write_bytes(first + json.dumps(entry).encode() + b"\n")
     problems = [one for one in layout.check(ref) if one.code == "conflict_copy"]
     assert [(one.severity, one.path) for one in problems] == [(Severity.hides_data, str(copy))]
-    assert [one for one in layout.summary(ref).problems if one.code == "conflict_copy"] == problems
+    assert [one for one in summary_of(layout, ref).problems if one.code == "conflict_copy"] == problems
     assert [one.done for one in bring_in(layout, ref)] == ["merged"]
     commands = [json.loads(line)["command"] for line in history.read_bytes().splitlines()]
     assert commands[-2:] == ["make lint", "make test"]

@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import pytest
 
 from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.amplifier import conversation
+from sessionary.layouts import jsonl
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout, PartKind
-from sessionary.layouts.summary import summaries
-from sessionary.model import FileCursor, Problem, SessionRef, Severity, Summary
+from sessionary.layouts.summary import summaries, summary_of
+from sessionary.model import Cursor, Item, Message, Problem, Reset, SessionRef, Severity, Summary
 from sessionary.workspace import Workspace
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
@@ -344,7 +344,7 @@ def test_a_summary_agrees_with_the_check(home: Path, make: Make) -> None:
     )
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()
-    assert only(layout).problems == layout.summary(ref).problems == list(layout.check(ref))
+    assert only(layout).problems == summary_of(layout, ref).problems == list(layout.check(ref))
 
 
 # Nothing hides anything
@@ -358,7 +358,7 @@ def test_a_session_that_cannot_be_looked_into_is_shown_and_hides_no_other(home: 
     found = {summary.ref.session_id: summary for summary in summaries(layout)}
     assert found["open"].health == "ok"
     assert codes(found["closed"].problems) == [("unreadable_file", "stops_resume")]
-    assert layout.summary(found["closed"].ref) == found["closed"]
+    assert summary_of(layout, found["closed"].ref) == found["closed"]
 
 
 @pytest.mark.parametrize("name", ["transcript.jsonl", "metadata.json"])
@@ -376,7 +376,7 @@ def test_what_cannot_be_read_at_all_is_an_error_of_those_who_ask_for_it(home: Pa
     folder = make()
     (ref,) = AmplifierLayout(home).discover()
     with pytest.raises(StorageFailed, match="Failed to read"):
-        list(AmplifierLayout(home, Closed(folder / "transcript.jsonl")).entries(ref))
+        list(AmplifierLayout(home, Closed(folder / "transcript.jsonl")).read(ref))
     (folder / "events.jsonl").write_bytes(b"{}")
     problems = list(AmplifierLayout(home, Closed(folder / "events.jsonl")).check(ref))
     assert codes(problems) == [("unreadable_file", "cosmetic")]
@@ -398,9 +398,9 @@ def test_a_session_that_is_gone(home: Path) -> None:
     layout = AmplifierLayout(home)
     ref = SessionRef("amplifier", ROOT, str(home / ROOT))
     with pytest.raises(NotFound, match=f"Session '{ROOT}' not found"):
-        layout.summary(ref)
+        summary_of(layout, ref)
     with pytest.raises(NotFound):
-        list(layout.entries(ref))
+        list(layout.read(ref))
     with pytest.raises(StorageFailed):
         list(layout.parts(ref))
 
@@ -587,7 +587,7 @@ def test_a_tail_that_still_grows_is_looked_at_again(home: Path, make: Make) -> N
     fs = Growing()
     summary = only(AmplifierLayout(home, fs))
     assert (summary.messages, summary.problems) == (2, [])
-    assert fs.reads == 2
+    assert fs.reads == 3, "half of it, all of it, and its end for the cursor"
 
 
 # Sessions outside of any home
@@ -617,52 +617,57 @@ def test_not_every_folder_is_a_session(tmp_path: Path) -> None:
 # Entries and parts
 
 
-def test_entries_resume_from_every_cursor(home: Path, make: Make) -> None:
+def texts(items: Iterable[Item]) -> list[str]:
+    return [item.text for item in items if isinstance(item, Message)]
+
+
+def test_messages_come_with_their_places_and_the_damage_between_them(home: Path, make: Make) -> None:
     data = lines(HELLO) + b"{no}\n\n" + lines(CALL, RESULT) + json.dumps(ANSWER).encode()
     make(files={"transcript.jsonl": data})
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()
-    entries = list(layout.entries(ref))
-    assert [entry.record.value for entry in entries] == [HELLO, CALL, RESULT, ANSWER]
-    assert [entry.index for entry in entries] == [0, 1, 2, 3]
-    assert [entry.record.line for entry in entries] == [1, 4, 5, 6]
-    for entry in entries:
-        assert data[entry.record.byte :].startswith(entry.record.raw)
-    for number, entry in enumerate(entries):
-        rest = list(layout.entries(ref, entry.after))
-        assert [later.record.value for later in rest] == [
-            later.record.value for later in entries[number + 1 :]
-        ]
-        assert [later.record.byte for later in rest] == [later.record.byte for later in entries[number + 1 :]]
-        assert [later.after for later in rest] == [later.after for later in entries[number + 1 :]]
+    items = list(layout.read(ref))
+    messages = [item for item in items if isinstance(item, Message)]
+    assert [message.place.line for message in messages] == [1, 4, 5, 6]
+    for message, record in zip(messages, (HELLO, CALL, RESULT, ANSWER), strict=True):
+        assert json.loads(layout.raw(ref, message.place)) == record
+    codes = [item.code if isinstance(item, Problem) else item.__class__.__name__ for item in items]
+    assert codes == ["Message", "bad_json", "blank_lines", "Message", "Message", "missing_newline", "Message"]
 
 
-def test_entries_after_a_cursor_see_what_was_appended_since(home: Path, make: Make) -> None:
+def test_after_a_cursor_comes_what_was_appended_since(home: Path, make: Make) -> None:
     folder = make()
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()
-    last = list(layout.entries(ref))[-1].after
-    assert list(layout.entries(ref, last)) == []
+    *_, last = layout.read(ref)
+    assert isinstance(last, Cursor)
+    assert list(layout.read(ref, last)) == [last]
     with (folder / "transcript.jsonl").open("ab") as file:
         file.write(lines(CALL)[:20])
-    assert list(layout.entries(ref, last)) == [], "half a record is none"
+    assert texts(layout.read(ref, last)) == [], "half a record is none"
     with (folder / "transcript.jsonl").open("ab") as file:
         file.write(lines(CALL)[20:] + lines(RESULT))
-    assert [entry.record.value for entry in layout.entries(ref, last)] == [CALL, RESULT]
+    call, result, after = layout.read(ref, last)
+    assert isinstance(call, Message)
+    assert isinstance(result, Message)
+    assert (len(call.calls), len(result.results)) == (1, 1)
+    assert list(layout.read(ref, after if isinstance(after, Cursor) else None)) == [after]
 
 
 def test_a_cursor_into_a_file_that_was_replaced_starts_over(home: Path, make: Make) -> None:
     folder = make()
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()
-    last = list(layout.entries(ref))[-1].after
+    *_, last = layout.read(ref)
+    assert isinstance(last, Cursor)
     (folder / "new").write_bytes(lines(CALL))
     (folder / "new").replace(folder / "transcript.jsonl")
-    (entry,) = layout.entries(ref, last)
-    assert entry.record.byte == 0
-    assert entry.after.inode != last.inode
-    (folder / "transcript.jsonl").write_bytes(b"")
-    assert list(layout.entries(ref, FileCursor(entry.after.device, entry.after.inode, 10**6))) == []
+    reset, call, _ = layout.read(ref, last)
+    assert reset == Reset()
+    assert isinstance(call, Message)
+    assert call.place.byte == 0
+    (folder / "transcript.jsonl").unlink()
+    assert list(layout.read(ref, last)) == [Reset()]
 
 
 def test_a_file_of_many_windows_reads_as_one(home: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -671,12 +676,12 @@ def test_a_file_of_many_windows_reads_as_one(home: Path, make: Make, monkeypatch
     make(files={"transcript.jsonl": data})
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()
-    whole, entries, problems = layout.summary(ref), list(layout.entries(ref)), list(layout.check(ref))
+    whole, messages, problems = summary_of(layout, ref), texts(layout.read(ref)), list(layout.check(ref))
     for window in (1, 64, 100, 256, len(data)):
-        monkeypatch.setattr(conversation, "WINDOW", window)
-        monkeypatch.setattr(conversation, "WIDE_WINDOW", window)
-        assert layout.summary(ref) == whole
-        assert list(layout.entries(ref)) == entries
+        monkeypatch.setattr(jsonl, "WINDOW", window)
+        monkeypatch.setattr(jsonl, "WIDE_WINDOW", window)
+        assert summary_of(layout, ref) == whole
+        assert texts(layout.read(ref)) == messages
         assert list(layout.check(ref)) == problems
 
 
@@ -712,7 +717,7 @@ def test_reading_changes_nothing(home: Path, make: Make) -> None:
     layout = AmplifierLayout(home)
     for summary in summaries(layout):
         list(layout.check(summary.ref))
-        list(layout.entries(summary.ref))
+        list(layout.read(summary.ref))
         list(layout.parts(summary.ref))
     assert state() == before
 

@@ -66,7 +66,7 @@ def test_sessions_are_listed_checked_read_and_found_alike(home: Path) -> None:
         return [
             list(summaries(layout)),
             list(layout.check(ref)),
-            list(layout.entries(ref)),
+            list(layout.read(ref)),
             [hit.index for hit in hits],
         ]
 

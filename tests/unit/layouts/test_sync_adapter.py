@@ -10,6 +10,7 @@ from sessionary import SessionStore
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.base import PartKind
+from sessionary.layouts.summary import summary_of
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
@@ -61,7 +62,7 @@ def test_a_moved_session_says_its_new_id_and_its_parent_once(home: Path) -> None
     told = json.loads(first)
     assert (told["session_id"], told["parent_id"], told["bundle"]) == ("new", "one", "b")
     assert (new.path / "metadata.json").read_bytes() == first
-    assert layout.summary(new).parent == "one"
+    assert summary_of(layout, new).parent == "one"
 
 
 def test_a_discarded_session_can_be_brought_back(home: Path) -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.summary import summary_of
-from sessionary.model import Entry, FileCursor, SessionRef
+from sessionary.model import Cursor, Item, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
-from sessionary.transcript.typed import message_of
+from sessionary.transcript.typed import numbered
 from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -116,9 +116,9 @@ def by_reading_everything(place: Place, needle: str, case: bool) -> Iterator[int
     """The rule, with no short cut."""
     fold = str if case else str.casefold
     wanted = fold(one_spaced(needle))
-    for entry in place.layout.entries(place.ref):
-        if any(wanted in fold(one_spaced(piece.text)) for piece in pieces(message_of(entry.record.value))):
-            yield entry.index
+    for one in numbered(place.layout.read(place.ref)):
+        if any(wanted in fold(one_spaced(piece.text)) for piece in pieces(one.message)):
+            yield one.index
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -133,11 +133,7 @@ def test_the_hits_are_those_of_reading_everything(
     put: Put, data: bytes, draw: st.DataObject, case: bool, window: int, threads: bool
 ) -> None:
     place = put(data)
-    texts = [
-        piece.text
-        for entry in place.layout.entries(place.ref)
-        for piece in pieces(message_of(entry.record.value))
-    ]
+    texts = [piece.text for one in numbered(place.layout.read(place.ref)) for piece in pieces(one.message)]
     text = draw.draw(st.one_of(st.sampled_from([*texts, "a"]), strategies.text(max_size=6)))
     at = draw.draw(st.integers(0, max(len(text) - 1, 0)))
     needle = re.sub("[\ud800-\udfff]", "", text[at : at + draw.draw(st.integers(1, 8))])
@@ -291,8 +287,8 @@ def test_a_damaged_line_that_may_hold_the_words_is_told(put: Put) -> None:
 def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
     place = put(lines(said("one")) + b"{broken\n" + lines(said("race")))
     (hit,), told = search(query("race"), place)
-    (entry,) = [entry for entry in place.layout.entries(place.ref) if entry.index == hit.index]
-    assert entry.record.value == said("race")
+    (one,) = [one for one in numbered(place.layout.read(place.ref)) if one.index == hit.index]
+    assert one.message.text == "race"
     assert [problem.code for problem in told.problems] == ["bad_json"]
 
 
@@ -355,13 +351,13 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
     for problems in (summary_of(bad.layout, bad.ref).problems, bad.layout.check(bad.ref)):
         assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
     with pytest.raises(StorageFailed, match="not a regular file but a pipe or a device"):
-        list(bad.layout.entries(bad.ref))
+        list(bad.layout.read(bad.ref))
 
 
 class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from sessionary import SessionStore
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.summary import summary_of
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
@@ -49,7 +50,7 @@ def newest(folder: Path) -> datetime:
 def modified(device: Device, session: str) -> datetime | None:
     """What a list shows."""
     layout = AmplifierSyncLayout(device.root / "home")
-    return layout.summary(layout.place("-work", session)).updated
+    return summary_of(layout, layout.place("-work", session)).updated
 
 
 def push(world: World, at: int) -> None:

@@ -19,7 +19,7 @@ from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_line
-from sessionary.model import Cursor, Entry, FileCursor, Header, Item, Place, Problem, SessionRef, Severity
+from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -82,10 +82,6 @@ class AgentLayout:
     def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
         return map(_with_remedy, self._items(ref, after))
 
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
-        """No records: what is stored is of another shape. See `read`."""
-        return iter(())
-
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         return raw_line(self._fs, place.path or ref.locator, place.byte or 0)
 
@@ -99,7 +95,7 @@ class AgentLayout:
         now = self._now()
         changed = changed_at(now, found.st_mtime, found.st_ctime)
         updated, problems = last_change([("the newest message", fold.updated)], changed, now, ref.locator)
-        return Header(updated=updated, size=found.st_size, problems=problems)
+        return Header(updated=updated, size=found.st_size, problems=[*fold.unanswered(), *problems])
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         from sessionary.layouts.summary import (

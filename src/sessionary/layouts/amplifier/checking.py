@@ -31,16 +31,6 @@ LIVE_WRITER = 60.0
 _KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-(?:[0-9T.Z-]+|[0-9a-f]{12})")
 
 
-def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
-    """Fast path: True if `metadata_problems` would find nothing."""
-    return (
-        metadata.get("session_id") == session_id
-        and metadata.get("turn_count", turns) == turns
-        and "created" in metadata
-        and "bundle" in metadata
-    )
-
-
 def metadata_problems(
     path: str, session_id: str, metadata: Mapping[str, Any], turns: int
 ) -> Iterator[Problem]:

@@ -7,12 +7,7 @@ from sessionary.codec.problems import text_problems
 from sessionary.layouts.amplifier.files import EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.recovery import object_in
 from sessionary.model import Problem
-from sessionary.transcript import diagnose
-
-_OF_ONE_MESSAGE = frozenset({"no_role", "null_tool_calls", "bad_tool_calls"})
-"""Findings within one message. The others concern the sequence of messages, which a compaction, or
-a tool that still runs, changes without any damage.
-"""
+from sessionary.transcript.diagnosis import shape_findings
 
 
 def faults_in(name: str, data: bytes) -> list[Problem]:
@@ -29,22 +24,20 @@ def faults_in(name: str, data: bytes) -> list[Problem]:
 
 
 def _of_transcript(data: bytes) -> list[Problem]:
+    """Damage, and faults within one message. A compaction, or a tool that still runs, changes their sequence."""
     reading = read_lines(data, TRANSCRIPT)
-    found = for_strict_reader(reading.problems)
-    findings = [each for each in diagnose(reading.values) if each.code in _OF_ONE_MESSAGE]
-    records = list(reading.records()) if findings else []
-    for each in findings:
-        record = records[each.index]
-        found.append(
-            Problem(
-                each.code,
-                each.severity,
-                TRANSCRIPT,
-                record.line,
-                record.byte,
-                each.message,
-                "`sessionary repair`",
-                len(record.raw),
-            )
+    return for_strict_reader(reading.problems) + [
+        Problem(
+            each.code,
+            each.severity,
+            TRANSCRIPT,
+            record.line,
+            record.byte,
+            each.message,
+            "`sessionary repair`",
+            len(record.raw),
         )
-    return found
+        for record in reading.records()
+        for each in shape_findings(record.value)
+        if each.stops
+    ]

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Part, PartKind, from_start
+from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.model import Cursor, Entry, FileCursor, Item, Problem, SessionRef, Summary
+from sessionary.layouts.jsonl import raw_line
+from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
+
+if TYPE_CHECKING:
+    from sessionary.codec.seen import Duplicates
+    from sessionary.transcript.fold import Fold
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
 _OWN_SPAN = r"(?s).*-([0-9a-f]{16})_"
@@ -105,31 +110,42 @@ class AmplifierLayout:
     def fingerprint(self, ref: SessionRef) -> bytes:
         return fingerprint_of(self._fs, ref.locator, self._now(), passing=TEMP.fullmatch)
 
-    def summary(self, ref: SessionRef) -> Summary:
-        return self._look(ref, thorough=False)[0]
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        from sessionary.layouts.amplifier.header import header
 
-    def _look(self, ref: SessionRef, *, thorough: bool) -> tuple[Summary, Sequence[str]]:
-        """The summary of a session, and the names in its folder."""
-        from sessionary.layouts.amplifier.summary import look, unreadable_summary
-
-        now = self._now()
         try:
-            names = self._fs.listdir(ref.locator)
-            return look(self._fs, ref, names, now, thorough=thorough), names
+            return header(self._fs, ref, fold, self._now())
+        except FileNotFoundError:
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
+        except OSError:
+            return Header()  # reported by `read`
+
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+        return self._read(ref, after)
+
+    def _read(
+        self, ref: SessionRef, after: Cursor | None = None, duplicates: Duplicates | None = None
+    ) -> Iterator[Item]:
+        from sessionary.layouts.amplifier.reading import (
+            read_transcript,
+        )  # here, since a list needs no messages
+
+        if TRANSCRIPT in self._files(ref):
+            yield from read_transcript(self._fs, f"{ref.locator}/{TRANSCRIPT}", after, duplicates=duplicates)
+        elif after is not None:
+            yield Reset()
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        return raw_line(self._fs, place.path or f"{ref.locator}/{TRANSCRIPT}", place.byte or 0)
+
+    def _files(self, ref: SessionRef) -> list[str]:
+        """The names in the folder of a session. Raises NotFound and StorageFailed."""
+        try:
+            return self._fs.listdir(ref.locator)
         except FileNotFoundError:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
-            return unreadable_summary(ref, error), ()
-
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
-        from sessionary.layouts.amplifier.conversation import read_entries
-
-        return read_entries(self._fs, f"{ref.locator}/{TRANSCRIPT}", after)
-
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        from sessionary.transcript.typed import typed  # here, since a list needs no messages
-
-        return from_start(typed(self.entries(ref), f"{ref.locator}/{TRANSCRIPT}"), after)
+            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator
@@ -143,11 +159,17 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.codec.seen import Duplicates
         from sessionary.layouts.amplifier.checking import config_problems, event_log_problems, lost_problems
+        from sessionary.layouts.summary import summary_of
 
-        summary, names = self._look(ref, thorough=True)
-        yield from summary.problems
+        duplicates = Duplicates(f"{ref.locator}/{TRANSCRIPT}")
+        yield from summary_of(self, ref, self._read(ref, duplicates=duplicates)).problems
         yield from lost_problems(self._fs, ref.locator)
+        try:
+            names = self._files(ref)
+        except StorageFailed:
+            return  # reported above
         if CONFIG in names:
             yield from config_problems(self._fs, f"{ref.locator}/{CONFIG}")
         if EVENTS in names:
@@ -180,7 +202,7 @@ class AmplifierLayout:
 
     def _is_session(self, folder: str) -> bool:
         """Whether a folder holds a session; one that cannot be looked into may."""
-        from sessionary.layouts.amplifier.summary import is_session
+        from sessionary.layouts.amplifier.header import is_session
 
         inside = self._look_into(folder)
         if inside is None or isinstance(inside, OSError):

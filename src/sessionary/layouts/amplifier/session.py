@@ -23,9 +23,9 @@ from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.amplifier.header import is_session as holds_session
 from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
-from sessionary.layouts.amplifier.summary import is_session as holds_session
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64

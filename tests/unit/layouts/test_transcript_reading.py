@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import clean_records
-from sessionary.disk.fs import OS_FS, OsFs
-from sessionary.layouts.amplifier import conversation
-from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
+from sessionary.codec.seen import Duplicates
+from sessionary.disk.fs import OS_FS, Fs, OsFs
+from sessionary.layouts import jsonl
+from sessionary.layouts.amplifier.reading import check_file, conversation_problems, read_transcript
 from sessionary.model import Problem, Severity
 from sessionary.transcript import count_turns, diagnose, text_of
+from sessionary.transcript.fold import Fold, short_title
 from sessionary.transcript.messages import is_real_user
 from tests.unit.conversations import amplifier, conversations, said, tool, user
 
@@ -32,23 +34,38 @@ def told(problems: list[Problem]) -> list[SearchStats]:
     return [(each.code, each.severity, each.line, each.byte, each.message) for each in problems]
 
 
-def patiently(data: bytes, *, strict: bool, thorough: bool) -> tuple[int, int, str | None, list[SearchStats]]:
+class Conversation(NamedTuple):
+    messages: int
+    turns: int
+    title: str | None
+    problems: list[Problem]
+
+
+def read_conversation(fs: Fs, path: str, *, thorough: bool = False) -> Conversation:
+    fold = Fold()
+    for item in read_transcript(fs, path, duplicates=Duplicates(path) if thorough else None):
+        fold.take(item)
+    return Conversation(fold.messages, fold.turns, fold.title, [*fold.problems, *conversation_problems(fold)])
+
+
+def patiently(data: bytes, *, thorough: bool) -> tuple[int, int, str | None, list[SearchStats]]:
     """What there is to say of a transcript, each thing asked of the whole of it."""
     if data == b"\n":
         return 0, 0, None, []  # an empty conversation, not a blank line
     reading = read_lines(data)
     values, places = reading.values, [(record.line, record.byte) for record in reading.records()]
-    problems = for_strict_reader(reading.problems) if strict else list(reading.problems)
-    problems += reading.duplicates() if thorough else []
-    found = [each for each in diagnose(values) if strict or each.code != "no_role"]
-    findings = [(each.code, each.severity, *places[each.index], each.message) for each in found]
-    words = (text_of(value).lstrip() for value in values if is_real_user(value))
+    problems = for_strict_reader(reading.problems)
+    seen = Duplicates()
+    again = [note for record in reading.records() if (note := seen.take(record)) is not None]
+    findings = [(each.code, each.severity, *places[each.index], each.message) for each in diagnose(values)]
+    words = (short_title(text_of(value)) for value in values if is_real_user(value))
     title = next(filter(None, words), None)
-    return len(values), count_turns(values), title, [*told(problems), *findings]
+    found = [*told(problems), *(told(again) if thorough else ()), *findings]
+    return len(values), count_turns(values), title, sorted(found, key=repr)
 
 
 def summed(talk: Conversation) -> tuple[int, int, str | None, list[SearchStats]]:
-    return talk.messages, talk.turns, talk.title, told(talk.problems)
+    return talk.messages, talk.turns, talk.title, sorted(told(talk.problems), key=repr)
 
 
 # Transcripts to whose lines anything has happened
@@ -98,21 +115,20 @@ def transcripts(draw: st.DrawFn) -> bytes:
     return data
 
 
-@given(transcripts(), st.sampled_from(WINDOWS), st.booleans(), st.booleans())
+@given(transcripts(), st.sampled_from(WINDOWS), st.booleans())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_quick_way_says_what_patience_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     data: bytes,
     window: int,
-    strict: bool,
     thorough: bool,
 ) -> None:
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(data)
-    monkeypatch.setattr(conversation, "WINDOW", window)
-    talk = read_conversation(OS_FS, str(path), strict=strict, thorough=thorough)
-    assert summed(talk) == patiently(data, strict=strict, thorough=thorough)
+    monkeypatch.setattr(jsonl, "WINDOW", window)
+    talk = read_conversation(OS_FS, str(path), thorough=thorough)
+    assert summed(talk) == patiently(data, thorough=thorough)
 
 
 @given(transcripts())
@@ -147,12 +163,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def check(path: Path) -> list[Problem]:
-    return read_conversation(OS_FS, str(path), strict=True, thorough=True).problems
+    return read_conversation(OS_FS, str(path), thorough=True).problems
 
 
 def test_a_long_healthy_transcript_is_healthy(path: Path) -> None:
     path.write_bytes(b"".join(map(line, long_talk(400))))
-    assert path.stat().st_size > 5 * conversation.WINDOW
+    assert path.stat().st_size > 5 * jsonl.WINDOW
     assert check(path) == []
 
 
@@ -160,7 +176,7 @@ def test_a_record_is_told_as_repeated_however_far_away_the_first_one_is(path: Pa
     lines = list(map(line, long_talk(1000)))
     path.write_bytes(b"".join([*lines, lines[3]]))
     (repeat,) = check(path)
-    assert path.stat().st_size > 2 * conversation.WIDE_WINDOW
+    assert path.stat().st_size > 2 * jsonl.WIDE_WINDOW
     assert (repeat.code, repeat.line, repeat.byte) == ("duplicate_record", 4001, sum(map(len, lines)))
     assert repeat.message == "the same record as line 4"
 
@@ -184,7 +200,7 @@ def test_a_record_over_several_lines_is_told_where_a_window_ends_too(
     spread = b'{"role":\n"assistant"}\n'
     path.write_bytes(first + spread + line(user()))
     for window in range(len(first), len(first + spread) + 1):
-        monkeypatch.setattr(conversation, "WINDOW", window)
+        monkeypatch.setattr(jsonl, "WINDOW", window)
         problem, *_ = check(path)
         assert (problem.code, problem.line) == ("raw_newline", 2)
 
@@ -201,7 +217,7 @@ def test_findings_of_a_file_that_was_cut_meanwhile_have_their_place(path: Path) 
             self.reads += 1
             return OS_FS.pread(fd, length, offset) if self.reads == 1 else b""
 
-    (problem,) = read_conversation(Cut(), str(path), strict=True).problems
+    (problem,) = read_conversation(Cut(), str(path)).problems
     assert (problem.code, problem.line, problem.byte) == ("orphaned_call", 2, len(line(user())))
 
 
@@ -216,7 +232,7 @@ def test_what_is_added_while_a_file_is_read_is_read_too(path: Path) -> None:
             found = OS_FS.fstat(fd)
             return os.stat_result([*found[:6], 2100, *found[7:10]])
 
-    assert read_conversation(Growing(), str(path), strict=True).messages == 800
+    assert read_conversation(Growing(), str(path)).messages == 800
 
 
 # What a reader is told to do
@@ -225,7 +241,7 @@ def test_what_is_added_while_a_file_is_read_is_read_too(path: Path) -> None:
 def test_only_a_transcript_must_name_speakers(path: Path) -> None:
     path.write_bytes(b'{"a": 1}\n')
     assert [each.code for each in check(path)] == ["no_role"]
-    assert read_conversation(OS_FS, str(path), thorough=True).problems == []
+    assert check_file(OS_FS, str(path)) == []
 
 
 def test_the_repair_is_named_where_it_does_it(path: Path) -> None:
@@ -237,6 +253,6 @@ def test_the_repair_is_named_where_it_does_it(path: Path) -> None:
     assert (call.repair or "").startswith("run `sessionary repair` to ")
     assert (last.code, last.severity, last.line) == ("incomplete_turn", Severity.note, 5)
     assert (last.repair or "").startswith("none needed")
-    elsewhere = read_conversation(OS_FS, str(path)).problems
+    elsewhere = check_file(OS_FS, str(path))
     assert [each.code for each in elsewhere] == ["orphaned_call", "incomplete_turn"]
     assert not any("repair" in (each.repair or "") for each in elsewhere), "it repairs sessions only"

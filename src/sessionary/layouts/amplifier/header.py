@@ -1,9 +1,4 @@
-"""From a session folder to its summary, in as few system calls as the answer allows.
-
-A list of ten thousand sessions is read more often than anything else, and nearly all of them are small and healthy.
-So one look at the folder's names decides what is read, sizes and times come from descriptors that are open anyway,
-and whatever is unusual takes a way of its own.
-"""
+"""What a session folder says beside its messages: metadata.json, names, sizes and times."""
 
 from __future__ import annotations
 
@@ -15,17 +10,23 @@ from typing import Any
 
 from sessionary.codec import Undecodable, decode
 from sessionary.codec.times import parse_time
-from sessionary.disk.fs import READ, Fs
+from sessionary.disk.fs import READ, Fs, stat_or_none
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.amplifier import checking
-from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.files import BACKUP, COPIED, METADATA, NO_ACTIVITY, TRANSCRIPT
+from sessionary.layouts.amplifier.reading import conversation_problems
 from sessionary.layouts.amplifier.recovery import read_metadata
-from sessionary.layouts.clock import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
-from sessionary.model import Problem, SessionRef, Severity, Summary, health
-
-AGENT = "amplifier"
-TITLE = 200
+from sessionary.layouts.clock import (
+    AHEAD,
+    FUTURE_REMEDY,
+    FUTURE_TIME,
+    ahead_message,
+    changed_at,
+    future_note,
+    is_ahead,
+)
+from sessionary.model import Header, Problem, SessionRef, Severity
+from sessionary.transcript.fold import Fold, short_title
 
 _MAIN = frozenset({TRANSCRIPT, METADATA})
 
@@ -43,101 +44,55 @@ def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
     return bool(conflict_copies.placeholders_in(names, COPIED))
 
 
-def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: bool = False) -> Summary:
-    """The summary of the session whose folder holds `names`.
+def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
+    """What a session says beside its messages, and what the names and times of its files show.
 
     Raises:
         OSError: the folder is gone, or cannot be looked into.
     """
     folder = ref.locator
+    names = fs.listdir(folder)
     stats: dict[str, os.stat_result] = {}
-    problems: list[Problem] = []
+    problems = conversation_problems(fold)
     place = fs.stat(folder)
-    talk = _conversation(fs, folder, names, stats, problems, thorough)
-    metadata = _metadata(fs, folder, names, stats, problems)
-    messages, turns, title = (talk.messages, talk.turns, talk.title) if talk else (0, 0, None)
-    if metadata is None:
-        metadata = {}
-    elif not checking.agrees(metadata, ref.session_id, turns):
-        problems += checking.metadata_problems(f"{folder}/{METADATA}", ref.session_id, metadata, turns)
-    below = 0
-    if len(stats) < len(names) or not messages:
-        below = _beside(fs, folder, names, stats)
-        problems += _unusual(fs, folder, names, stats, messages, now)
-    count = metadata.get("turn_count")
-    updated = talk.newest if talk else None
+    document = _metadata(fs, folder, names, stats, problems)
+    metadata = document or {}
+    if document is not None:
+        problems += checking.metadata_problems(f"{folder}/{METADATA}", ref.session_id, document, fold.turns)
+    talk = stat_or_none(fs, f"{folder}/{TRANSCRIPT}") if TRANSCRIPT in names else None
+    if talk is not None and stat.S_ISREG(talk.st_mode):
+        stats[TRANSCRIPT] = talk
+    below = _beside(fs, folder, names, stats)
+    problems += _unusual(fs, folder, names, stats, fold.messages, now)
+    updated = fold.updated
     if updated is None or is_ahead(updated, now):
-        updated = _by_files(folder, place, stats, updated, now, problems)
-    return Summary(
-        ref,
-        AGENT,
-        _title(metadata.get("name")) or _title(title),
-        _text(metadata.get("parent_id")),
-        messages,
-        turns,
-        count if type(count) is int else None,
-        _time(metadata.get("created")),
-        updated,
-        below + sum([found.st_size for found in stats.values()]),
-        health(problems) if problems else "ok",
-        problems,
+        clock = datetime.fromtimestamp(now, UTC)
+        problems += future_note("the newest message", updated, f"{folder}/{TRANSCRIPT}", clock)
+        updated = _by_files(folder, place, stats, now, problems)
+    count = metadata.get("turn_count")
+    return Header(
+        title=short_title(_text(metadata.get("name"))),
+        parent=_text(metadata.get("parent_id")),
+        created=parse_time(metadata.get("created")),
+        updated=updated,
+        size=below + sum([found.st_size for found in stats.values()]),
+        turn_count=count if type(count) is int else None,
+        problems=problems,
     )
 
 
 def _by_files(
-    folder: str,
-    place: os.stat_result,
-    stats: dict[str, os.stat_result],
-    said: datetime | None,
-    now: float,
-    problems: list[Problem],
+    folder: str, place: os.stat_result, stats: dict[str, os.stat_result], now: float, problems: list[Problem]
 ) -> datetime | None:
-    """When a session changed last by the times of its files, as its messages do not tell; None if these do not either.
-
-    A time after the clock is reported and does not count.
-    """
-    if said is not None:
-        message = ahead_message("the newest message", said)
-        problems.append(
-            Problem(
-                "future_time", Severity.note, f"{folder}/{TRANSCRIPT}", None, None, message, FUTURE_REMEDY
-            )
-        )
+    """When a session changed last by the times of its files. A time after the clock is reported and does not count."""
     found = [place, *[stats[name] for name in stats if name not in NO_ACTIVITY]]
     newest = max([each.st_mtime for each in found])
     if newest > now + AHEAD:
         told = _moment(newest)
         message = ahead_message("a file", told) if told else "a file has an impossible year"
-        problems.append(Problem("future_time", Severity.note, folder, None, None, message, FUTURE_REMEDY))
+        problems.append(Problem(FUTURE_TIME, Severity.note, folder, None, None, message, FUTURE_REMEDY))
         newest = max([changed_at(now, each.st_mtime, each.st_ctime) for each in found])
     return _moment(newest) if newest else None
-
-
-def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
-    """What a list shows of a folder that cannot be looked into: that it is there, and why nothing more is said."""
-    problems = [checking.unreadable(ref.locator, error)]
-    return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
-
-
-def _conversation(
-    fs: Fs,
-    folder: str,
-    names: list[str],
-    stats: dict[str, os.stat_result],
-    problems: list[Problem],
-    thorough: bool,
-) -> Conversation | None:
-    if TRANSCRIPT not in names:
-        return None
-    path = f"{folder}/{TRANSCRIPT}"
-    try:
-        talk = read_conversation(fs, path, strict=True, thorough=thorough)
-    except OSError as error:
-        problems.append(checking.unreadable(path, error))
-        return None
-    stats[TRANSCRIPT] = talk.found
-    problems += talk.problems
-    return talk
 
 
 def _metadata(
@@ -203,25 +158,6 @@ def _unusual(
 
         if transaction.UNDO in names:
             yield from checking.open_operation(fs, folder)
-
-
-def _title(text: Any) -> str | None:
-    """A text as a title: each run of blanks as one, and an ellipsis for what is more than anybody reads."""
-    if not isinstance(text, str):
-        return None
-    words = text[:TITLE]
-    if not words.isprintable() or "  " in words:
-        words = " ".join(words.split())
-    return words.strip() + ("…" if len(text) > TITLE else "") or None
-
-
-def _time(value: Any) -> datetime | None:
-    """As `parse_time`, with a short way for the spelling that nearly all sessions have."""
-    try:
-        time = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return parse_time(value)
-    return time if time.tzinfo is UTC else parse_time(value)
 
 
 def _moment(seconds: float) -> datetime | None:

@@ -1,0 +1,85 @@
+"""Which keys and which records were seen before, in a few bytes for each."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from msgspec import Struct, field
+
+from sessionary.codec.problems import Place, problem
+from sessionary.model import Problem, Record
+
+_HASH, _NUMBER = 8, 5
+_WIDTH = _HASH + _NUMBER
+
+
+class Seen(Struct, array_like=True):
+    """The number of the first occurrence of each key. A key is held by its hash, in 13 bytes with the number.
+
+    All fields are plain values, so that the state can be stored and continued.
+    """
+
+    buckets: dict[int, bytearray] = field(default_factory=dict)
+
+    def add(self, key: bytes, number: int = 0) -> int | None:
+        """Return the number with which a key was added first; None if it is new, and add it then."""
+        bucket, digest = _hashed(key)
+        held = self.buckets.setdefault(bucket, bytearray())
+        first = _number(held, digest)
+        if first is None:
+            held += digest + number.to_bytes(_NUMBER, "big")
+        return first
+
+    def __contains__(self, key: bytes) -> bool:
+        bucket, digest = _hashed(key)
+        return _number(self.buckets.get(bucket, b""), digest) is not None
+
+
+def _hashed(key: bytes) -> tuple[int, bytes]:
+    digest = blake2b(key, digest_size=_HASH + 2).digest()
+    return int.from_bytes(digest[:2], "big") >> 6, digest[2:]
+
+
+def _number(held: bytes | bytearray, digest: bytes) -> int | None:
+    at = held.find(digest)
+    while at >= 0 and at % _WIDTH:
+        at = held.find(digest, at + 1)
+    return int.from_bytes(held[at + _HASH : at + _WIDTH], "big") if at >= 0 else None
+
+
+class Duplicates:
+    """Finds the repeated records of a file, record by record.
+
+    Records are compared by ``id`` or ``uuid``. A record without either counts if it has a timestamp and is repeated
+    byte for byte; two equal short answers without a timestamp are two answers.
+
+    Args:
+        path: the file, for the problems.
+    """
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+        self._exact, self._by_id = Seen(), Seen()
+
+    def take(self, record: Record) -> Problem | None:
+        """Return a note if a record repeats an earlier one."""
+        identity = next(
+            (f"{key} {found}" for key in ("id", "uuid") if isinstance(found := record.value.get(key), str)),
+            None,
+        )
+        if identity is None and "timestamp" not in record.value:
+            return None
+        same = self._exact.add(record.raw, record.line)
+        other = (
+            None
+            if identity is None
+            else self._by_id.add(identity.encode("utf-8", "surrogatepass"), record.line)
+        )
+        if same is not None:
+            return self._again("duplicate_record", record, f"the same record as line {same}")
+        if other is not None:
+            return self._again("changed_duplicate", record, f"another version of the record of line {other}")
+        return None
+
+    def _again(self, code: str, record: Record, words: str) -> Problem:
+        return problem(code, Place(self._path, record.line, record.byte), len(record.raw), words)
