@@ -18,7 +18,6 @@ from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCR
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability
-from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
@@ -306,83 +305,21 @@ def undo(change: Change, fs: Fs) -> Undone:
 
 def find_changed(sessions: Sessions, layout: AmplifierLayout, name: str, fs: Fs) -> SessionRef:
     """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
-    if os.path.isabs(name):
-        return _at_path(layout, name, fs)
-    gone: list[SessionRef] = []
-    failure: StorageFailed | None = None
-    changes: list[Change] = []
-    try:
-        changes.extend(undoable(layout, None, fs)) if name == LATEST else None
-        gone.extend(one.ref for one in trashed(layout, fs))
-    except StorageFailed as error:
-        failure = error
-    if name == LATEST and (last := _trashed_last(sessions, changes)) is not None:
-        return last
-    named = set(ids_named(name, {one.session_id for one in gone}))
-    gone = list(dict.fromkeys(one for one in gone if one.session_id in named))
-    found = _in_place_or_gone(sessions, name, gone, failure)
-    if len(found) == 1:
-        return found[0]
-    paths = sessions.project_paths({one.project for one in found if one.project is not None})
-    matches = sorted(
-        f"{one.session_id}  {paths.get(one.project or '', one.project or '')}".rstrip() for one in found
-    )
-    raise AmbiguousId(
-        f"{len(found)} sessions, in place or in the trash, match {name}",
-        session=name,
-        details={"matches": matches, "count": len(matches)},
-        hint="give more of the id",
-    )
-
-
-def _at_path(layout: AmplifierLayout, path: str, fs: Fs) -> SessionRef:
     from sessionary.layouts.amplifier import trash
 
-    root, session_id = os.path.split(path)
-    if is_folder(fs, path) or trash.newest(fs, root, session_id) is not None:
-        return SessionRef(layout.name, session_id, path)
-    raise NotFound(f"no session in {path}, nor in the trash beside it", path=path)
-
-
-def _trashed_last(sessions: Sessions, changes: list[Change]) -> SessionRef | None:
-    """The session that was trashed last, if no session in place has changed since: `latest` means that one."""
-    rows = [one for one in changes if one.operation == "trash" and one.when]
-    if not rows or rows[0].when is None:
-        return None
-    changed = (
-        one.updated
-        for one in sessions.summaries()
-        if one.updated and sessions.grants(one.ref, Capability.CHANGES)
-    )
-    return rows[0].ref if all(time < rows[0].when for time in changed) else None
-
-
-def _in_place_or_gone(
-    sessions: Sessions, name: str, gone: list[SessionRef], failure: StorageFailed | None
-) -> list[SessionRef]:
-    """The sessions in place and in the trash that match a name."""
-    begun = [one for one in gone if not sessions.is_nested(one)]
-    if begun and not _is_begun(sessions, name):
-        return begun
+    if os.path.isabs(name):
+        root, session_id = os.path.split(name)
+        if is_folder(fs, name) or trash.newest(fs, root, session_id) is not None:
+            return SessionRef(layout.name, session_id, name)
+        raise NotFound(f"no session in {name}, nor in the trash beside it", path=name)
+    gone, failure = gathered(trashed(layout, fs))
+    times = {one.ref: one.when for one in reversed(gone)}
     try:
-        here = sessions.find(name, able=Capability.CHANGES)
-        sessions.require(here, Capability.CHANGES, "undo")
-    except (NotFound, StorageFailed) as error:
-        if not gone:
-            raise failure or error from None
-        return gone
-    if here.session_id.casefold() == name.casefold():
-        return [here]
-    return [here, *(one for one in gone if one != here)]
-
-
-def _is_begun(sessions: Sessions, name: str) -> bool:
-    """True if a session in place wins over those of sub-agents, whose ids may begin with its own."""
-    return any(
-        ref.session_id.casefold().startswith(name.casefold())
-        and (len(ref.session_id) == len(name) or not sessions.is_nested(ref))
-        for ref in sessions.known_refs()
-    )
+        ref = sessions.find(name, able=Capability.CHANGES, trashed=times)
+    except NotFound as error:
+        raise failure or error from None
+    sessions.require(ref, Capability.CHANGES, "undo")
+    return ref
 
 
 def _roots(layout: AmplifierLayout, closed: list[StorageFailed]) -> Iterator[tuple[str, str]]:

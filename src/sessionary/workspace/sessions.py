@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sessionary.catalog import Catalog
@@ -83,7 +85,13 @@ class Sessions:
 
         return summary_of(self.layout_of(ref), ref)
 
-    def find(self, name: str, *, able: Capability | None = None) -> SessionRef:
+    def find(
+        self,
+        name: str,
+        *,
+        able: Capability | None = None,
+        trashed: Mapping[SessionRef, datetime | None] = MappingProxyType({}),
+    ) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
 
         A whole id wins over a beginning, a session that the user began over the sub-sessions that carry its id in
@@ -95,6 +103,7 @@ class Sessions:
             name: an id, a beginning of one, the name of a session, or the absolute path of its folder; or ``latest``,
                 the session that changed last, without those of sub-agents.
             able: for ``latest``, what the layout of the session must grant; None for any session.
+            trashed: sessions in the trash that may be meant too, and when they were moved there.
 
         Raises:
             NotFound: no session matches.
@@ -106,7 +115,9 @@ class Sessions:
         if not name.strip():
             raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
         refs, failure = gathered(self.refs())
-        for found in self._meanings(name, refs, able):
+        here = {ref.session_id for ref in refs} if trashed else set()
+        gone = {ref: when for ref, when in trashed.items() if ref.session_id not in here}
+        for found in self._meanings(name, [*refs, *gone], able, gone):
             if len(found) == 1:
                 return found[0]
             if found:
@@ -188,14 +199,18 @@ class Sessions:
         return naming.short_ids(refs, self.short_keys(refs))
 
     def _meanings(
-        self, name: str, refs: list[SessionRef], able: Capability | None
+        self,
+        name: str,
+        refs: list[SessionRef],
+        able: Capability | None,
+        gone: Mapping[SessionRef, datetime | None],
     ) -> Iterator[list[SessionRef]]:
         """The sessions that a name may mean, rule after rule, the strictest first."""
         folded = name.casefold()
         yield [ref for ref in refs if ref.session_id == name]
         yield [ref for ref in refs if ref.session_id.casefold() == folded]
         if name == LATEST:
-            yield self._latest(able)
+            yield self._latest(able, gone)
         for fits in (*self._prefix_rules(name, str), *self._prefix_rules(folded, str.casefold)):
             yield [ref for ref in refs if fits(ref)]
         wanted = " ".join(folded.split())
@@ -207,13 +222,16 @@ class Sessions:
         yield [one.ref for one in called if not one.nested]
         yield [one.ref for one in called]
 
-    def _latest(self, able: Capability | None) -> list[SessionRef]:
-        """The one session that changed last; none if there is none."""
+    def _latest(
+        self, able: Capability | None, gone: Mapping[SessionRef, datetime | None]
+    ) -> list[SessionRef]:
+        """The one session that changed or was moved to the trash last; none if there is none."""
         found = [
             (one.updated, one.ref.session_id, one.ref)
             for one in gathered(self.summaries())[0]
             if one.updated is not None and (able is None or self.grants(one.ref, able)) and not one.nested
         ]
+        found += [(when, ref.session_id, ref) for ref, when in gone.items() if when is not None]
         return [max(found, key=lambda one: one[:2])[2]] if found else []
 
     def _prefix_rules(self, name: str, fold: Callable[[str], str]) -> Iterator[Callable[[SessionRef], bool]]:
