@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from sessionary import codec
-from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli import completing, formatting, homes, options, output, table
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
+from sessionary.cli.table import Column
 from sessionary.cli.targets import resolve
-from sessionary.cli.text import column, fit, harmless, one_line
+from sessionary.cli.text import column, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
 from sessionary.layouts.base import Capability
@@ -255,31 +256,28 @@ def usage_table(usages: dict[str, Usage], what: str, *, by_name: bool = False) -
     rows = sorted(usages.items(), reverse=True)
     if not by_name:
         rows.sort(key=lambda one: (one[1].cost_usd or 0, one[1].responses), reverse=True)
-    table = [(what, "RESPONSES", "TOKENS IN", "TOKENS OUT", "COST"), *(_cells(*row) for row in rows)]
     if len(rows) > 1:
-        table.append(_cells("all", _sum(usages.values())))
-    names, *numbers = zip(*table, strict=True)
-    room = output.room()
-    columns = [column(texts, right=True) for texts in numbers]
-    left = None if room is None else room - sum(len(texts[0]) + 2 for texts in columns)
-    columns.insert(0, column([name if left is None else fit(name, max(left, 8)) for name in names]))
-    for at, row in enumerate(zip(*columns, strict=True)):
-        line = "  ".join(row)
-        yield output.paint(line, "bold") if not at else line
+        total = Usage()
+        for usage in usages.values():
+            total.merge(usage)
+        rows.append(("all", total))
+    some = [usage for _, usage in rows]
+    columns = [
+        Column(what, [one_line(name) for name, _ in rows]),
+        Column("RESPONSES", [f"{usage.responses:,}" for usage in some], right=True),
+        Column("TOKENS IN", [_number(usage.tokens.get("input_tokens")) for usage in some], right=True),
+        Column("TOKENS OUT", [_number(usage.tokens.get("output_tokens")) for usage in some], right=True),
+        Column(
+            "COST",
+            ["-" if usage.cost_usd is None else f"${usage.cost_usd:,.4f}" for usage in some],
+            right=True,
+        ),
+    ]
+    return table.lines(columns, output.room(), stretch=what)
 
 
-def _cells(name: str, usage: Usage) -> tuple[str, ...]:
-    tokens = [usage.tokens.get(f"{way}_tokens") for way in ("input", "output")]
-    cells = ["-" if number is None else f"{number:,}" for number in tokens]
-    cost = "-" if usage.cost_usd is None else f"${usage.cost_usd:,.4f}"
-    return one_line(name), f"{usage.responses:,}", *cells, cost
-
-
-def _sum(usages: Iterable[Usage]) -> Usage:
-    total = Usage()
-    for usage in usages:
-        total.merge(usage)
-    return total
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
 
 
 def tell_silent(total: Usage) -> None:

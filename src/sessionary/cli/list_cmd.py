@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import formatting, homes, list_table, options, output
+from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.choice import all_summaries, names_of, slugs_of, tell_none, tell_partly
-from sessionary.cli.text import one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import fit, one_line
 from sessionary.model import Severity, Summary
-from sessionary.workspace import KINDS, Workspace
+from sessionary.workspace import KINDS, SHORT, Workspace
 
 _WELL = frozenset({"ok", Severity.note.name})
 _HEALTHS = {
@@ -34,6 +35,13 @@ _SORTS: dict[str, Callable[[Summary], Any]] = {
     "project": lambda one: one.ref.project or "~",
 }
 """The values of `--sort` besides ``changed``: largest and newest first, text from A to Z."""
+
+
+_GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
+"""The columns that are left out when the terminal is narrow, in this order."""
+
+_TITLE = 10
+"""Minimum width of a title, in cells, as long as another column can be left out."""
 
 
 class _Wanted(NamedTuple):
@@ -188,10 +196,55 @@ def _print(workspace: Workspace, found: list[Summary], chosen: list[_Row], *, al
     """Print the table."""
     short = workspace.short_ids([summary.ref for summary in found])
     names = names_of(workspace, [row.summary for row in chosen])
-    shown = _below_parents(chosen) if all_ else ((row, 0) for row in chosen if row.is_top)
-    rows = [list_table.Row(row.summary, short[row.place], depth) for row, depth in shown]
+    shown = list(_below_parents(chosen)) if all_ else [(row, 0) for row in chosen if row.is_top]
+    some = shown[: limit or None]
     with output.paged():
-        output.lines(list_table.lines(rows[: limit or None], names, datetime.now(UTC)))
+        output.lines(
+            table.lines(
+                list(_columns([(row.summary, short[row.place], depth) for row, depth in some], names)),
+                output.room(),
+                stretch="TITLE",
+                drop=_GOES_FIRST,
+                least=_TITLE,
+            )
+        )
+
+
+def _columns(rows: list[tuple[Summary, str, int]], projects: Mapping[str | None, str]) -> Iterator[Column]:
+    """The columns of the table: add one here.
+
+    Args:
+        rows: the sessions, with their short ids and their depths below their parents.
+        projects: the names of the projects.
+    """
+    now, room = datetime.now(UTC), output.room()
+    names = {slug: one_line(name) for slug, name in projects.items()}
+    if room is not None:
+        longest = 14 if room < 100 else 28
+        names = {slug: fit(name, longest, keep_end=True) for slug, name in names.items()}
+    some = [summary for summary, _, _ in rows]
+    kinds = [one.ref.kind for one in some]
+    yield Column("ID", [one_line(short) for _, short, _ in rows])
+    if len(set(kinds)) > 1:
+        yield Column("KIND", kinds)
+    yield Column("WHEN", [formatting.ago(one.updated, now) for one in some])
+    yield Column("PROJECT", [names[one.ref.project] for one in some])
+    yield Column("MSGS", [str(one.messages) for one in some], right=True)
+    yield Column("TURNS", [str(one.turns) for one in some], right=True)
+    yield Column("SIZE", [formatting.size(one.size) for one in some], right=True)
+    colours = [formatting.colour(one.health) for one in some]
+    yield Column("HEALTH", [formatting.verdict(one.health) for one in some], colours=colours)
+    yield Column("TITLE", [_title(summary, depth) for summary, _, depth in rows])
+
+
+def _title(summary: Summary, depth: int) -> str:
+    """The title; that of a sub-session is indented, that of a fork names its origin."""
+    title, parent = summary.title or "-", summary.parent
+    if depth:
+        return "  " * (depth - 1) + "└ " + one_line(title)
+    if parent and parent != summary.ref.session_id:
+        title = f"{title} (from {parent[:SHORT]})"
+    return one_line(title)
 
 
 def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:

@@ -20,7 +20,6 @@ from typing import Any, TextIO
 import msgspec
 
 from sessionary.cli import pager
-from sessionary.cli.text import fit
 from sessionary.errors import StorageFailed
 from sessionary.model import Problem
 
@@ -92,14 +91,6 @@ def lines(texts: Iterable[str]) -> None:
     left = iter(texts)
     while some := list(islice(left, _PIECE)):
         _write(_result(), "\n".join(some))
-
-
-def table(rows: Iterable[str]) -> Iterator[str]:
-    """The lines of a table, cut to the width of a terminal, the first one as its head."""
-    cells = room()
-    for number, row in enumerate(rows):
-        shown = row if cells is None else fit(row, cells)
-        yield shown if number else paint(shown, "bold")
 
 
 def raw(stored: bytes) -> None:

@@ -12,9 +12,10 @@ import click
 
 from sessionary.catalog import Rows
 from sessionary.catalog.store import schema
-from sessionary.cli import formatting, homes, options, output
+from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.choice import all_summaries, tell_partly
-from sessionary.cli.text import column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import fit, one_line
 
 _LONGEST = 60
 """Width of a table column on a terminal, in cells; `--csv` and `--json` cut nothing."""
@@ -86,8 +87,8 @@ def _table(found: Rows) -> Iterator[str]:
     for at, name in enumerate(found.names):
         values = [row[at] for row in found.rows]
         are_numbers = bool(values) and all(isinstance(value, (int, float)) for value in values)
-        columns.append(column([one_line(name), *map(_shown, values)], right=are_numbers))
-    return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
+        columns.append(Column(one_line(name), list(map(_shown, values)), right=are_numbers))
+    return table.lines(columns, None)
 
 
 def _shown(value: Any) -> str:

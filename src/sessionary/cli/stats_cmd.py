@@ -12,11 +12,12 @@ import click
 from msgspec import structs
 
 from sessionary import model
-from sessionary.cli import formatting, homes, options, output
+from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.choice import all_summaries, names_of, of_project, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.progress import Progress
-from sessionary.cli.text import column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Stats, Workspace
@@ -119,8 +120,8 @@ def _report(
         document["costs"] = {
             "total": usage_object(costs.total),
             **{
-                f"{what}s": [{what: name, **usage_object(usage)} for name, usage in sorted(table.items())]
-                for what, table in _tables(costs).items()
+                f"{what}s": [{what: name, **usage_object(usage)} for name, usage in sorted(rows.items())]
+                for what, rows in _tables(costs).items()
             },
             "logs": costs.logs,
             "copied": costs.copied,
@@ -177,15 +178,20 @@ def _told(
 
 def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
     rows = sorted(used.items(), key=lambda one: (-one[1].input - one[1].output, one[0]))
-    first = column(["MODEL", *(one_line(name) for name, _ in rows)])
-    counts = [
-        column([what, *(f"{getattr(one, field):,}" for _, one in rows)], right=True)
-        for what, field in (
-            ("INPUT", "input"), ("OUTPUT", "output"), ("CACHE READ", "cache_read"), ("CACHE WRITTEN", "cache_write"),
-        )
-    ]  # fmt: skip
-    for at, line in enumerate("  ".join(row) for row in zip(first, *counts, strict=True)):
-        yield output.paint(line, "bold") if not at else line
+    counts = {
+        "INPUT": "input",
+        "OUTPUT": "output",
+        "CACHE READ": "cache_read",
+        "CACHE WRITTEN": "cache_write",
+    }
+    columns = [
+        Column("MODEL", [one_line(name) for name, _ in rows]),
+        *(
+            Column(head, [f"{getattr(one, field):,}" for _, one in rows], right=True)
+            for head, field in counts.items()
+        ),
+    ]
+    return table.lines(columns, None)
 
 
 def _health(stats: Stats) -> str:
@@ -201,26 +207,23 @@ def _health(stats: Stats) -> str:
 
 
 def _project_table(projects: dict[str | None, Stats], names: Mapping[str | None, str]) -> Iterator[str]:
-    """Yield the table of projects, the last changed first."""
+    """The table of projects, the last changed first."""
     now = datetime.now(UTC)
-    table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "WHEN")]
     rows = sorted(
         projects.items(), key=lambda row: (row[1].last or _NEVER, row[0] or NO_PROJECT), reverse=True
     )
-    for slug, some in rows:
-        name = NO_PROJECT if slug is None else one_line(names[slug])
-        numbers = [f"{number:,}" for number in (some.sessions, some.messages, some.turns)]
-        table.append((name, *numbers, formatting.size(some.size), formatting.ago(some.last, now)))
-    first, *others = zip(*table, strict=True)
-    columns = [column(texts, right=True) for texts in others]
-    room = output.room()
-    while room is not None and len(columns) > 2 and room - sum(len(texts[0]) + 2 for texts in columns) < 12:
-        del columns[-3]  # the turns, then the messages, then the sessions: size and time say the most
-    left = None if room is None else max(room - sum(len(texts[0]) + 2 for texts in columns), 8)
-    shown = [name if left is None else fit(name, left, keep_end=True) for name in first]
-    for at, row in enumerate(zip(column(shown), *columns, strict=True)):
-        line = "  ".join(row)
-        yield output.paint(line, "bold") if not at else line
+    some = [stats for _, stats in rows]
+    columns = [
+        Column("PROJECT", [NO_PROJECT if slug is None else one_line(names[slug]) for slug, _ in rows]),
+        Column("SESSIONS", [f"{one.sessions:,}" for one in some], right=True),
+        Column("MESSAGES", [f"{one.messages:,}" for one in some], right=True),
+        Column("TURNS", [f"{one.turns:,}" for one in some], right=True),
+        Column("SIZE", [formatting.size(one.size) for one in some], right=True),
+        Column("WHEN", [formatting.ago(one.last, now) for one in some], right=True),
+    ]
+    # Size and time say the most.
+    drop = ("TURNS", "MESSAGES", "SESSIONS")
+    return table.lines(columns, output.room(), stretch="PROJECT", keep_end=True, drop=drop, least=12)
 
 
 def _print_costs(workspace: Workspace, costs: Costs) -> None:
@@ -229,10 +232,10 @@ def _print_costs(workspace: Workspace, costs: Costs) -> None:
         output.aside(f"No model responses in {formatting.count(costs.logs, 'event log')}")
         return
     names = {NO_PROJECT: NO_PROJECT, **project_names(workspace, costs.projects)}
-    for what, table in _tables(costs).items():
+    for what, rows in _tables(costs).items():
         if what != "model":
             output.line()
-        shown = {names[name]: one for name, one in table.items()} if what == "project" else table
+        shown = {names[name]: one for name, one in rows.items()} if what == "project" else rows
         output.lines(usage_table(shown, what.upper(), by_name=what == "day"))
     tell_silent(costs.total)
     if costs.copied:

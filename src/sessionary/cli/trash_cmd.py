@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, formatting, homes, options, output
+from sessionary.cli import changing, completing, formatting, homes, options, output, table
 from sessionary.cli.changing import print_command
 from sessionary.cli.choice import tell_partly
+from sessionary.cli.table import Column
 from sessionary.cli.targets import to_change
-from sessionary.cli.text import column, harmless, one_line
+from sessionary.cli.text import harmless, one_line
 from sessionary.cli.when import When
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -77,7 +78,7 @@ def trash_command(
         output.items(map(_object, rows, titles), jsonl=jsonl)
     else:
         with output.paged():
-            output.lines(_listed(rows, titles))
+            output.lines(_listed(rows, titles) if rows else ())
         if not rows:
             output.aside("The trash is empty" + (" of sessions that old." if older_than else "."))
     return tell_partly(failure, "shown")
@@ -150,16 +151,14 @@ def _title(workspace: Workspace, row: Trashed) -> str | None:
 
 
 def _listed(rows: list[Trashed], titles: list[str | None]) -> Iterator[str]:
-    if not rows:
-        return
     now = datetime.now(UTC)
     columns = [
-        column(["ID", *[one_line(row.ref.session_id) for row in rows]]),
-        column(["WHEN", *[formatting.ago(row.when, now) for row in rows]]),
-        column(["SIZE", *[formatting.size(row.size) for row in rows]], right=True),
-        ["TITLE", *[one_line(title or "-") for title in titles]],
+        Column("ID", [one_line(row.ref.session_id) for row in rows]),
+        Column("WHEN", [formatting.ago(row.when, now) for row in rows]),
+        Column("SIZE", [formatting.size(row.size) for row in rows], right=True),
+        Column("TITLE", [one_line(title or "-") for title in titles]),
     ]
-    yield from output.table("  ".join(cells) for cells in zip(*columns, strict=True))
+    return table.lines(columns, output.room())
 
 
 # -- empty the trash

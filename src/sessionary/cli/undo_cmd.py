@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, formatting, homes, options, output
+from sessionary.cli import changing, completing, formatting, homes, options, output, table
 from sessionary.cli.choice import project_names, tell_partly
+from sessionary.cli.table import Column
 from sessionary.cli.targets import is_path
-from sessionary.cli.text import column, harmless, one_line
+from sessionary.cli.text import harmless, one_line
 from sessionary.errors import NotFound
 from sessionary.layouts.amplifier import Undone
 from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH
@@ -61,7 +62,7 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
             output.items(map(_object, rows), jsonl=jsonl)
         else:
             with output.paged():
-                output.lines(_listed(rows))
+                output.lines(_listed(rows) if rows else ())
             if not rows:
                 output.aside("Nothing to undo.")
         return tell_partly(failure, "shown")
@@ -118,19 +119,14 @@ def _object(row: Change) -> dict[str, Any]:
 
 
 def _listed(rows: list[Change]) -> Iterator[str]:
-    if not rows:
-        return
     now = datetime.now(UTC)
     columns = [
-        column(["ID", *[one_line(row.ref.session_id) for row in rows]]),
-        column(["WHEN", *[formatting.ago(row.when, now) for row in rows]]),
-        column(["WHAT", *[one_line(f"{row.operation}{_about(row)}") for row in rows]]),
-        column(["SIZE", *[formatting.size(row.size) for row in rows]], right=True),
+        Column("  ID", [f"{'▶' if row.next else ' '} {one_line(row.ref.session_id)}" for row in rows]),
+        Column("WHEN", [formatting.ago(row.when, now) for row in rows]),
+        Column("WHAT", [one_line(f"{row.operation}{_about(row)}") for row in rows]),
+        Column("SIZE", [formatting.size(row.size) for row in rows], right=True),
     ]
-    signs = [" ", *["▶" if row.next else " " for row in rows]]
-    yield from output.table(
-        f"{sign} {'  '.join(cells)}" for sign, *cells in zip(signs, *columns, strict=True)
-    )
+    return table.lines(columns, output.room())
 
 
 def _about(one: Change) -> str:
