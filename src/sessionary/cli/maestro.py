@@ -69,7 +69,7 @@ def work_command(ctx: click.Context) -> int | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    from sessionary.cli.work.watch_cmd import watch_command
+    from sessionary.cli.work.delivering import watch_command
 
     code: int = ctx.invoke(watch_command, session="latest")
     return code

@@ -1,4 +1,4 @@
-"""Handlers of `work consume` and `work watch`: print a message, or run a command on it.
+"""`work consume` and `work watch`: apply messages, each exactly once; print a message, or run a command on it.
 
 The result of a handler goes into the log of the session, in the line that acknowledges the message. A command
 that fails leaves the message pending.
@@ -9,23 +9,32 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
+from sessionary.cli.formatting import count
 from sessionary.cli.param_types import Finite
 from sessionary.cli.text import harmless
-from sessionary.cli.work import entries, places
+from sessionary.cli.work import places, render
+from sessionary.cli.work.mailbox_cmd import show_pending
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
-from sessionary.mailbox.mailbox import ATTEMPTS, TIMEOUT
-from sessionary.mailbox.problems import WORK
-from sessionary.model import Problem
+from sessionary.mailbox.mailbox import (
+    ATTEMPTS,
+    INTERVAL,
+    SHORTEST_INTERVAL,
+    TIMEOUT,
+    Mailbox,
+    Report,
+)
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 Handler = Callable[[Breadcrumb], dict[str, Any] | None]
 
 KEY, SESSION = "SESSIONARY_BREADCRUMB_ID", "SESSIONARY_SESSION_ID"
@@ -49,51 +58,223 @@ class NotPrinted(BaseException):
         self.cause = cause
 
 
-exec_ = click.option(
+_exec = click.option(
     "--exec",
     "command",
     metavar="CMD",
     help="Run this shell command for each message, with the message as JSON on its standard input.",
 )
-consumer = click.option(
-    "--consumer",
-    default=WORK,
-    show_default=True,
-    metavar="NAME",
-    help="Name of the consumer; each consumer gets every message.",
+
+
+def _settings(command: Command) -> Command:
+    """The options that `Mailbox` has too, as arguments of the same names."""
+    for option in (
+        click.option(
+            "--take-over", is_flag=True, help="Consume on this device from now on, in place of another one."
+        ),
+        click.option(
+            "--timeout",
+            type=Finite(0),
+            default=TIMEOUT,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait for another process of this consumer.",
+        ),
+        click.option(
+            "--max-attempts",
+            type=click.IntRange(1),
+            default=ATTEMPTS,
+            show_default=True,
+            metavar="N",
+            help="Give a message up after N failures.",
+        ),
+        click.option(
+            "--at-most-once",
+            "delivery",
+            flag_value="at_most_once",
+            default="at_least_once",
+            help="Never repeat a message after a crash; give it up instead.",
+        ),
+        click.option(
+            "--shared", is_flag=True, help="Allow several processes of this consumer at the same time."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    "consume",
+    epilog="""\b
+Examples:
+  sessionary work consume latest          print messages, acknowledge them
+  sessionary work consume db5b5fab --limit 1
+  sessionary work consume db5b5fab --exec 'jq -r .prompt >> inbox.txt'
+  sessionary work consume db5b5fab --consumer audit --json | jq .applied
+""",
 )
-shared = click.option(
-    "--shared", is_flag=True, help="Allow several processes of this consumer at the same time."
+@places.session
+@places.root
+@_exec
+@places.consumer
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Apply at most N messages.")
+@_settings
+@click.option(
+    "--dry-run", is_flag=True, help="Show pending messages without applying them, as `work pending` does."
 )
-at_most_once = click.option(
-    "--at-most-once", is_flag=True, help="Never repeat a message after a crash; give it up instead."
+@options.json_result
+def consume_command(
+    session: str,
+    root: Path | None,
+    command: str | None,
+    consumer: str,
+    limit: int | None,
+    shared: bool,
+    dry_run: bool,
+    json_: bool,
+    **settings: Any,
+) -> int:
+    """Apply pending messages, each exactly once.
+
+    Messages are written to the log of the work session, in order. Without --exec a message is printed, and
+    acknowledged after it was written out. With --exec, CMD runs for each message, and its success
+    acknowledges it; a JSON object that it prints is the result in the log. If CMD fails, the message stays
+    pending and the next call tries again. After a crash, CMD may run twice for one message, with the same
+    SESSIONARY_BREADCRUMB_ID in its environment. SESSIONARY_SESSION_ID is the session.
+
+    If sessions are synchronised between machines, only one device consumes a mailbox; another one needs --take-over.
+
+    Exit code 3: some messages failed, or were given up. Exit code 13: a file is not a message, or a line of
+    the log cannot be read.
+
+    There is no undo: applied messages stay applied.
+    """
+    session_id, folder = places.resolved(root, session)
+    if dry_run:
+        return show_pending(folder, session_id, consumer, limit, json_)
+    document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
+    if command is not None:
+        handler = running(command, session_id, output.aside if json_ else output.line)
+    elif json_:
+        handler = _printing(lambda crumb: document.add(crumb_document(crumb)))
+    else:
+        handler = _printing(_print_message)
+    with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
+        report = box.consume(handler, limit=limit, **settings)
+    if json_:
+        facts = _as_object(report)
+        if command is None:
+            document.end(facts)
+        else:
+            output.value({"session_id": session_id, "consumer": consumer, "messages": None, **facts})
+    else:
+        _print_problems(report)
+        output.aside(_sum(report))
+    return _code_of(report)
+
+
+def _sum(report: Report) -> str:
+    words = [f"{count(report.applied, 'message')} applied"]
+    if report.pending:
+        words.append(f"{report.pending:,} pending")
+    if report.bad:
+        words.append(f"{count(len(report.bad), 'invalid message file')} (`work quarantine` moves them away)")
+    if report.damaged:
+        words.append(f"{count(report.damaged, 'line')} of the log unreadable (run `work status` for details)")
+    return ", ".join(words)
+
+
+def _code_of(report: Report) -> int:
+    """13 if a message or the log cannot be read, as for `check`; 3 if a message could not be applied."""
+    if report.bad or report.damaged or any(map(places.is_damage, report.problems)):
+        return places.DAMAGED
+    failed = report.failures or any(problem.code == "dead_letter" for problem in report.problems)
+    return options.PARTLY if failed else 0
+
+
+def _as_object(report: Report) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return {
+        "applied": report.applied,
+        "pending": report.pending,
+        "unwritten": report.unwritten,
+        "bad": report.bad,
+        "damaged": report.damaged,
+        "failures": [
+            {
+                "breadcrumb_id": each.breadcrumb_id,
+                "file": each.file,
+                "attempt": each.attempt,
+                "error": str(each.error),
+            }
+            for each in report.failures
+        ],
+        "problems": [problem.as_dict() for problem in report.problems],
+    }
+
+
+@click.command(
+    "watch",
+    epilog="""\b
+Examples:
+  sessionary work watch latest
+  sessionary work watch db5b5fab --exec './apply.sh'
+  sessionary work watch db5b5fab --json | jq --unbuffered -r .prompt
+""",
 )
-max_attempts = click.option(
-    "--max-attempts",
-    type=click.IntRange(1),
-    default=ATTEMPTS,
-    show_default=True,
-    metavar="N",
-    help="Give a message up after N failures.",
-)
-take_over = click.option(
-    "--take-over",
-    is_flag=True,
-    help="Consume on this device from now on, in place of another one.",
-)
-timeout = click.option(
-    "--timeout",
-    type=Finite(0),
-    default=TIMEOUT,
+@places.session
+@places.root
+@_exec
+@places.consumer
+@click.option(
+    "--interval",
+    type=Finite(SHORTEST_INTERVAL),
+    default=INTERVAL,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for another process of this consumer.",
+    help="How often to poll for messages that were not notified, and to retry failed ones.",
 )
+@_settings
+@click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one message per line.")
+def watch_command(
+    session: str,
+    root: Path | None,
+    command: str | None,
+    consumer: str,
+    interval: float,
+    shared: bool,
+    json_: bool,
+    **settings: Any,
+) -> int:
+    """Apply messages as they arrive, until Ctrl-C.
+
+    Works like `work consume`. Pending messages are applied at once, new ones within milliseconds where the
+    system notifies of them. Exit code 130 after an interrupt or SIGTERM; no message is lost or applied twice.
+
+    There is no undo: applied messages stay applied.
+    """
+    session_id, folder = places.resolved(root, session)
+    if command is not None:
+        handler = running(command, session_id, output.aside if json_ else _print_at_once)
+    else:
+        handler = _printing(_print_line if json_ else _print_message)
+    with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
+        box.run(handler, interval, on_report=_print_problems, **settings)
+    return 0
 
 
-def delivery(once: bool) -> str:
-    """The mailbox setting for `--at-most-once`."""
-    return "at_most_once" if once else "at_least_once"
+def _print_problems(report: Report) -> None:
+    for problem in report.problems:
+        places.say(problem)
+
+
+def _print_line(crumb: Breadcrumb) -> None:
+    output.values([crumb_document(crumb)])
+
+
+def _print_at_once(text: str) -> None:
+    output.line(text)
+    output.flush()
 
 
 def running(command: str, session_id: str, say: Callable[[str], None]) -> Handler:
@@ -118,7 +299,7 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
     return run
 
 
-def printing(show: Callable[[Breadcrumb], None]) -> Handler:
+def _printing(show: Callable[[Breadcrumb], None]) -> Handler:
     """A handler that prints the message, which counts as applied after it was written out."""
 
     def handle(crumb: Breadcrumb) -> None:
@@ -138,20 +319,8 @@ def _written_out() -> Iterator[None]:
         raise NotPrinted(error) from None
 
 
-def for_people(crumb: Breadcrumb) -> None:
-    """Print a message, and an empty line."""
-    output.lines([*entries.whole(crumb), ""])
-
-
-def for_programs(crumb: Breadcrumb) -> None:
-    """Print a message as a line of JSON."""
-    output.values([crumb_document(crumb)])
-
-
-def print_problems(problems: Iterable[Problem]) -> None:
-    """Print failed messages, and files that are not messages."""
-    for problem in problems:
-        places.say(problem)
+def _print_message(crumb: Breadcrumb) -> None:
+    output.lines([*render.whole(crumb), ""])
 
 
 @contextmanager

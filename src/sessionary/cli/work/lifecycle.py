@@ -1,4 +1,4 @@
-"""`work start`, `pause`, `resume`, `interrupt` and `fail`; `work close` ends a session as completed."""
+"""`work start`, `pause`, `resume`, `interrupt`, `fail` and `close`: start a work session, change its status."""
 
 from __future__ import annotations
 
@@ -114,91 +114,66 @@ def start_command(
     return 0
 
 
-@click.command(
-    "pause",
-    epilog="""\b
-Example:
-  sessionary work pause db5b5fab
-""",
-)
-@places.session
-@places.root
-@options.json_result
-def pause_command(session: str, root: Path | None, json_: bool) -> int:
-    """Pause a running work session.
+_UNDO = {"pause": "resume", "resume": "pause", "interrupt": "resume"}
 
-    Undo: `work resume`; the command is printed.
+
+def _changing(name: str, words: str, more: str = "", option: click.Option | None = None) -> click.Command:
+    """The command that calls the method `name` of the store.
+
+    Args:
+        name: its name.
+        words: its help.
+        more: what follows the command in its example.
+        option: its own option, an argument of the method.
     """
-    store = places.store_at(root)
-    return _told(store.pause(store.resolve(session)), json_, "resume", root)
 
-
-@click.command(
-    "resume",
-    epilog="""\b
-Example:
-  sessionary work resume db5b5fab
-""",
-)
-@places.session
-@places.root
-@options.json_result
-def resume_command(session: str, root: Path | None, json_: bool) -> int:
-    """Resume a paused or interrupted work session.
-
-    Undo: `work pause` or `work interrupt`; the command is printed.
-    """
-    store = places.store_at(root)
-    session_id = store.resolve(session)
-    undo = "interrupt" if store.load(session_id).status == "interrupted" else "pause"
-    return _told(store.resume(session_id), json_, undo, root)
-
-
-@click.command(
-    "interrupt",
-    epilog="""\b
-Example:
-  sessionary work interrupt db5b5fab --reason 'The machine restarts'
-""",
-)
-@places.session
-@places.root
-@click.option("--reason", metavar="TEXT", help="The reason, stored with the session.")
-@options.json_result
-def interrupt_command(session: str, root: Path | None, reason: str | None, json_: bool) -> int:
-    """Interrupt a work session.
-
-    Undo: `work resume`; the command is printed.
-    """
-    store = places.store_at(root)
-    return _told(store.interrupt(store.resolve(session), reason), json_, "resume", root)
-
-
-@click.command(
-    "fail",
-    epilog="""\b
-Example:
-  sessionary work fail db5b5fab
-""",
-)
-@places.session
-@places.root
-@options.json_result
-def fail_command(session: str, root: Path | None, json_: bool) -> int:
-    """End a work session as failed.
-
-    There is no undo: a session that has ended cannot be resumed. Start a new one instead.
-    """
-    store = places.store_at(root)
-    return _told(store.fail(store.resolve(session)), json_)
-
-
-def _told(session: WorkSession, json_: bool, undo: str | None = None, root: Path | None = None) -> int:
-    if json_:
-        output.value(document_of(session))
-    else:
-        places.done(f"{session.session_id} is {session.status}")
+    @places.session
+    @places.root
+    @options.json_result
+    def command(session: str, root: Path | None, json_: bool, **given: str | None) -> int:
+        store = places.store_at(root)
+        session_id = store.resolve(session)
+        before = store.load(session_id).status
+        changed: WorkSession = getattr(store, name)(session_id, **given)
+        if json_:
+            output.value(document_of(changed))
+            return 0
+        places.done(f"{changed.session_id} is {changed.status}")
+        undo = "interrupt" if name == "resume" and before == "interrupted" else _UNDO.get(name)
         if undo is not None:
             where = [] if root is None else ["--root", str(root)]
-            print_command("undo", shell_line(["sessionary", "work", undo, session.session_id, *where]))
-    return 0
+            print_command("undo", shell_line(["sessionary", "work", undo, changed.session_id, *where]))
+        return 0
+
+    epilog = f"\b\nExample:\n  sessionary work {name} db5b5fab{more}\n"
+    made = click.command(name, help=words, epilog=epilog)(command)
+    made.params[2:2] = [] if option is None else [option]
+    return made
+
+
+pause_command = _changing(
+    "pause", "Pause a running work session.\n\nUndo: `work resume`; the command is printed."
+)
+resume_command = _changing(
+    "resume",
+    "Resume a paused or interrupted work session.\n\n"
+    "Undo: `work pause` or `work interrupt`; the command is printed.",
+)
+interrupt_command = _changing(
+    "interrupt",
+    "Interrupt a work session.\n\nUndo: `work resume`; the command is printed.",
+    " --reason 'The machine restarts'",
+    click.Option(["--reason"], metavar="TEXT", help="The reason, stored with the session."),
+)
+fail_command = _changing(
+    "fail",
+    "End a work session as failed.\n\n"
+    "There is no undo: a session that has ended cannot be resumed. Start a new one instead.",
+)
+close_command = _changing(
+    "close",
+    "End a work session as completed.\n\n"
+    "Refused if it has already ended, or while a session that it started is running or paused; these are named."
+    " Sub-work with a result for its parent is closed by `work subwork close`.\n\n"
+    "There is no undo: a completed session stays completed.",
+)

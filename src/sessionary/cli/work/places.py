@@ -19,10 +19,12 @@ from sessionary.layouts.maestro.names import SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
-from sessionary.layouts.maestro.tree import Node, forest, latest_key
+from sessionary.layouts.maestro.tree import forest, latest_key
 from sessionary.model import Problem
 from sessionary.workspace import check_folder, check_store
 
+Owned = list[tuple[Breadcrumb, WorkSession]]
+"""Breadcrumbs, each with its session."""
 DAMAGED = Corrupt.exit_code
 _PRINTED = 5  # of each kind: a project may hold hundreds of sessions of the older format
 _DAMAGE = frozenset(
@@ -74,6 +76,22 @@ def _ids(ctx: click.Context) -> list[str]:
 
 complete = completing.ids(_ids)
 session = click.argument("session", metavar="ID", shell_complete=complete)
+
+
+consumer = click.option(
+    "--consumer",
+    default="work",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the consumer; each consumer gets every message.",
+)
+
+
+def resolved(folder: Path | None, word: str) -> tuple[str, str]:
+    """The id and the folder of the session that a word names, in the store of this folder."""
+    store = store_at(folder)
+    session_id = store.resolve(word)
+    return session_id, store.folder(session_id)
 
 
 def store_at(folder: Path | None) -> WorkStore:
@@ -137,16 +155,14 @@ def family_of(store: WorkStore, top: WorkSession) -> tuple[list[WorkSession], li
 
 def crumbs_of(
     store: WorkStore, sessions: Iterable[WorkSession], *, depth: int | None = None
-) -> tuple[list[tuple[Breadcrumb, WorkSession]], list[Problem]]:
+) -> tuple[Owned, list[Problem]]:
     """The breadcrumbs of several sessions in one order, each with its session; and problems of reading.
 
     That includes the logs of their consumers, which hold the acknowledgments.
     """
-    from sessionary.mailbox.consumers import (
-        ledger_problems,
-    )  # imported here: lists of sessions need no mailbox
+    from sessionary.mailbox.consumers import ledger_problems  # here: lists of sessions need no mailbox
 
-    found: list[tuple[Breadcrumb, WorkSession]] = []
+    found: Owned = []
     problems: list[Problem] = []
     for each in sessions:
         look = store.breadcrumbs(each.session_id, depth=depth)
@@ -155,19 +171,3 @@ def crumbs_of(
         problems += ledger_problems(store.folder(each.session_id))
     found.sort(key=lambda pair: sort_key(pair[0]))
     return found, problems
-
-
-def chosen(
-    store: WorkStore, session: WorkSession, *, include_children: bool, depth: int | None = None
-) -> tuple[list[tuple[Breadcrumb, WorkSession]], list[Problem]]:
-    """The breadcrumbs of a session, optionally with those of all sessions below it."""
-    sessions, problems = family_of(store, session) if include_children else ([session], [])
-    found, more = crumbs_of(store, sessions, depth=depth)
-    return found, problems + more
-
-
-def node_flag(node: Node) -> str:
-    """A note about the place of a session in the tree; empty if it is normal."""
-    if node.flag == "orphan":
-        return f"parent {one_line(node.session.parent or '')[:8]} is missing"
-    return "is its own ancestor" if node.flag == "cycle" else ""

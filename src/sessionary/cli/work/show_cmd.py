@@ -1,26 +1,53 @@
-"""`work show`: show and export one work session."""
+"""`work show`: show one work session, and export it as JSON or Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sessionary.cli import options, output
-from sessionary.cli.text import fit, one_line
-from sessionary.cli.work import exports, facts, places, render, standing
-from sessionary.cli.work.exports import Whole
+from sessionary.cli.text import fit, harmless, one_line
+from sessionary.cli.work import places, render
+from sessionary.codec import encode_document, sanitize
+from sessionary.disk import atomic
+from sessionary.errors import AlreadyExists
 from sessionary.layouts.maestro.costs import tokens
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, crumb_document, document_of
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.layouts.maestro.tree import age_key
+from sessionary.mailbox import Status
 from sessionary.mailbox.consumers import statuses_of
 from sessionary.model import Problem
 
 LAST = 3
+_PREVIEW = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A session with everything recorded about it.
+
+    Attributes:
+        session: the session.
+        folder: its folder.
+        crumbs: its breadcrumbs, oldest first.
+        children: the sessions that it started, oldest first.
+        consumers: the state of each consumer of its mailbox; not exported.
+        problems: problems of reading.
+    """
+
+    session: WorkSession
+    folder: str
+    crumbs: list[Breadcrumb]
+    children: list[WorkSession]
+    consumers: list[Status]
+    problems: list[Problem]
 
 
 @click.command(
@@ -57,46 +84,58 @@ def show_command(
     """
     if all_ and tail is not None:
         raise click.UsageError("--all and --tail exclude each other")
-    store = places.store_at(root)
-    whole, problems = look_at(store, session)
-    for path, made in ((export_json, exports.to_json), (export_md, exports.to_markdown)):
-        if path is not None:
-            exports.write(path, made(whole))
-            output.aside(f"Session exported to {one_line(path)}")
-    if json_:
-        output.value(as_object(store, whole, problems))
-    else:
-        with output.paged():
-            output.lines(page(whole, None if all_ else LAST if tail is None else tail))
-    return places.print_problems(problems)
+    whole = look_at(places.store_at(root), session)
+    if export_json is not None:
+        _export(export_json, encode_document(sanitize(_as_object(whole))))
+    if export_md is not None:
+        _export(export_md, "\n".join([*_report(whole), ""]).encode("utf-8", "backslashreplace"))
+    return show(whole, None if all_ else LAST if tail is None else tail, json_=json_)
 
 
-def look_at(store: WorkStore, word: str) -> tuple[Whole, list[Problem]]:
-    """The session that a word names, with everything recorded about it, and problems of reading."""
+def look_at(store: WorkStore, word: str) -> Whole:
+    """The session that a word names, with everything recorded about it."""
     session = store.find(word)
-    look = store.breadcrumbs(session.session_id)
-    scan = store.scan()
+    found, scan, folder = (
+        store.breadcrumbs(session.session_id),
+        store.scan(),
+        store.folder(session.session_id),
+    )
     children = sorted((each for each in scan.sessions if each.parent == session.session_id), key=age_key)
     unseen = [problem for problem in scan.problems if problem.code == "unreadable_folder"]
-    statuses = statuses_of(store.folder(session.session_id))
-    problems = [*look.problems, *unseen, *(found for status in statuses for found in status.problems)]
-    return Whole(session, look.breadcrumbs, children, statuses), list(dict.fromkeys(problems))
+    statuses = statuses_of(folder)
+    delivery = [problem for status in statuses for problem in status.problems]
+    problems = list(dict.fromkeys([*found.problems, *unseen, *delivery]))
+    return Whole(session, folder, found.breadcrumbs, children, statuses, problems)
 
 
-def as_object(store: WorkStore, whole: Whole, problems: list[Problem]) -> dict[str, Any]:
-    """The export, with the folder of the session and problems of reading."""
-    return exports.as_object(whole) | {
-        "path": store.folder(whole.session.session_id),
-        "consumers": [standing.as_object(status) for status in whole.consumers],
-        "problems": [problem.as_dict() for problem in problems],
+def show(whole: Whole, last: int | None = LAST, *, json_: bool) -> int:
+    """Print a session, with its last breadcrumbs; return the exit code."""
+    if json_:
+        output.value(
+            _as_object(whole)
+            | {
+                "path": whole.folder,
+                "consumers": [render.consumer_object(status) for status in whole.consumers],
+                "problems": [problem.as_dict() for problem in whole.problems],
+            }
+        )
+    else:
+        room = output.room()
+        with output.paged():
+            output.lines(
+                line if room is None or line.startswith("\x1b") else fit(line, room)
+                for line in _page(whole, last)
+            )
+    return places.print_problems(whole.problems)
+
+
+def _as_object(whole: Whole) -> dict[str, Any]:
+    """The JSON document of the original: the session's own keys, its breadcrumbs, statistics, and children."""
+    return document_of(whole.session) | {
+        "breadcrumbs": [crumb_document(crumb) for crumb in whole.crumbs],
+        "statistics": render.statistics(whole.crumbs),
+        "child_sessions": [document_of(child) for child in whole.children],
     }
-
-
-def page(whole: Whole, last: int | None) -> Iterator[str]:
-    """The page, cut to the width of a terminal."""
-    room = output.room()
-    for line in _page(whole, last):
-        yield line if room is None or line.startswith("\x1b") else fit(line, room)
 
 
 def _page(whole: Whole, last: int | None) -> Iterator[str]:
@@ -105,14 +144,27 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
     yield output.paint(f"Session: {one_line(session.session_id)}", "bold")
     yield rule
     yield ""
-    yield from _basics(session)
+    yield from _block("Basic Information:", _facts({
+        "Type": session.session_type,
+        "Status": session.status,
+        "Created": session.created,
+        "Modified": session.modified,
+        "Closed": session.closed_at,
+        "Cookie": session.metadata.get("cookie") or session.session_id,
+        "Duration": render.lasted(session),
+        "Purpose": session.purpose,
+        "Context": render.context(session),
+    }))  # fmt: skip
     yield from _block("Related Entity:", (
         f"{one_line(key.replace('_', ' ').title())}: {one_line(str(text))}"
         for key, text in session.related_entity.items()
     ))  # fmt: skip
-    yield from _block("Result:", _result(session))
-    if session.parent:
-        yield from _block("Parent Session:", [f"ID:             {one_line(session.parent)}"])
+    yield from _block("Result:", _facts({
+        "Status": session.metadata.get("result_status"),
+        "Summary": session.metadata.get("result_summary"),
+        "Reason": session.metadata.get("interruption_reason"),
+    }))  # fmt: skip
+    yield from _block("Parent Session:", _facts({"ID": session.parent}))
     yield from _block("Child Sessions:", (
         f"- {render.sign(child)} {one_line(child.session_id)} "
         f"({one_line(child.session_type)}: {render.label(child)}) [{one_line(child.status)}]"
@@ -125,12 +177,16 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
         yield "  Latest:"
         yield from (f"    - {_short(crumb)}" for crumb in reversed(shown))
     yield ""
-    yield from _block("Mailbox:", standing.lines(whole.consumers))
+    yield from _block("Mailbox:", render.consumers(whole.consumers))
+    sums = render.statistics(whole.crumbs)
+    given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
+    used = {"Total Tokens": f"{given + taken:,} (input: {given:,}, output: {taken:,})"}
     yield "Statistics:"
-    yield from _figures(whole.statistics)
+    for name, text in render.figures(sums, used).items():
+        yield f"  {name.capitalize() + ':':<23}{text}"
 
 
-def _block(head: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
+def _block(head: str, lines: Iterable[str]) -> Iterator[str]:
     """A heading with lines below it; nothing without lines."""
     found = list(lines)
     if found:
@@ -139,33 +195,8 @@ def _block(head: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
         yield ""
 
 
-def _basics(session: WorkSession) -> Iterator[str]:
-    facts_ = {
-        "Type": session.session_type,
-        "Status": session.status,
-        "Created": session.created,
-        "Modified": session.modified,
-        "Closed": session.closed_at or "",
-        "Cookie": str(session.metadata.get("cookie") or session.session_id),
-        "Duration": render.lasted(session),
-        "Purpose": session.purpose or "",
-        "Context": render.context(session),
-    }
-    yield from _block(
-        "Basic Information:",
-        [f"{name + ':':<16}{one_line(text)}" for name, text in facts_.items() if text],
-    )
-
-
-def _result(session: WorkSession) -> Iterator[str]:
-    """The result of sub-work, or the reason of an interruption."""
-    for key, name in (
-        ("result_status", "Status"),
-        ("result_summary", "Summary"),
-        ("interruption_reason", "Reason"),
-    ):
-        if session.metadata.get(key):
-            yield f"{name + ':':<16}{one_line(str(session.metadata[key]))}"
+def _facts(facts: dict[str, Any]) -> Iterator[str]:
+    return (f"{name + ':':<16}{one_line(str(text))}" for name, text in facts.items() if text)
 
 
 def _short(crumb: Breadcrumb) -> str:
@@ -175,13 +206,76 @@ def _short(crumb: Breadcrumb) -> str:
     return f"{time} - {one_line(crumb.model_used)} ({count} tokens)"
 
 
-def _figures(sums: dict[str, Any]) -> Iterator[str]:
+# -- exports
+
+
+def _export(path: str, data: bytes) -> None:
+    """Create the file.
+
+    Durability: when this returns, the file survives a power cut; until then no file of that name exists.
+
+    Raises:
+        AlreadyExists: the file exists.
+        StorageFailed: the disk refused.
+    """
+    try:
+        atomic.create(os.path.abspath(path), data)
+    except AlreadyExists as error:
+        error.hint = "choose another file, or move this one"
+        raise
+    output.aside(f"Session exported to {one_line(path)}")
+
+
+def _report(whole: Whole) -> Iterator[str]:
+    """The Markdown report, with texts cut to a preview."""
+    session = whole.session
+    yield f"# Session Report: {one_line(session.session_id)}"
+    yield ""
+    yield "## Session Information"
+    yield from _items({
+        "Type": session.session_type,
+        "Status": session.status,
+        "Created": session.created or None,
+        "Modified": session.modified or None,
+        "Duration": render.lasted(session) or None,
+        "Purpose": session.purpose or None,
+    })  # fmt: skip
+    if session.related_entity:
+        yield "## Related Entities"
+        yield from _items({key: str(text) for key, text in session.related_entity.items()})
+    sums = render.statistics(whole.crumbs)
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
-    cost = facts.cost_in_words(sums, render.dollars(sums["estimated_cost"], 2))
-    yield f"  Total breadcrumbs:     {sums['total_breadcrumbs']:,}"
-    yield f"  Total tokens:          {given + taken:,} (input: {given:,}, output: {taken:,})"
-    yield f"  Estimated cost:        {cost}"
-    yield f"  Files modified:        {sums['files_modified']:,}"
-    yield f"  Tools called:          {sums['tools_called']:,}"
-    yield f"  Duration (seconds):    {int(sums['duration_seconds'])}"
-    yield f"  Success rate:          {sums['success_rate']:.1f}%"
+    used = {"Total Input Tokens": f"{given:,}", "Total Output Tokens": f"{taken:,}"}
+    yield "## Statistics"
+    yield from _items(render.figures(sums, used))
+    yield "## Breadcrumbs"
+    for number, crumb in enumerate(whole.crumbs, 1):
+        yield f"### Breadcrumb {number}: {one_line(crumb.timestamp)}"
+        yield from _items({
+            "Model": crumb.model_used,
+            "Tokens": f"Input: {tokens(crumb, 'input')}, Output: {tokens(crumb, 'output')}",
+            "Cost": None if crumb.cost is None else render.dollars(crumb.cost),
+            "Error": str(crumb.error) if crumb.error else None,
+        })  # fmt: skip
+        for name, text in (("Prompt", crumb.prompt), ("Response", crumb.response)):
+            yield f"**{name} Preview**:"
+            yield from _fenced(text)
+            yield ""
+        yield "---"
+        yield ""
+
+
+def _items(facts: Mapping[str, str | None]) -> Iterator[str]:
+    yield from (
+        f"- **{one_line(name)}**: {one_line(text)}" for name, text in facts.items() if text is not None
+    )
+    yield ""
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """The beginning of a text, in a fence that is longer than any within it."""
+    shown = harmless(text[:_PREVIEW]) + ("…" if len(text) > _PREVIEW else "")
+    fence = "```"
+    while fence in shown:
+        fence += "`"
+    yield from (fence, shown, fence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.text import column, fit, one_line
-from sessionary.cli.work import facts, places, render
+from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.model import Problem
@@ -52,7 +53,7 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
         places.none_there(store)
     else:
         with output.paged():
-            output.lines(_told(sessions, crumbs, session is not None))
+            output.lines(_page(sessions, crumbs, session is not None))
     return places.print_problems([*problems, *more])
 
 
@@ -68,39 +69,30 @@ def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Br
     return {
         "session_id": session_id,
         "sessions": len(sessions),
-        **facts.statistics(crumbs),
-        "models": [usage.as_dict() for usage in facts.by_model(crumbs)],
+        **render.statistics(crumbs),
+        "models": [asdict(usage) for usage in render.by_model(crumbs)],
     }
 
 
-def _told(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -> Iterator[str]:
+def _page(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -> Iterator[str]:
     name = one_line(sessions[0].session_id) if is_one else count(len(sessions), "work session")
     below = f" and {count(len(sessions) - 1, 'session')} below it" if is_one and len(sessions) > 1 else ""
     yield render.head(f"Statistics for {name}{below}:")
-    yield from map(render.cut, figures(facts.statistics(crumbs)))
+    sums = render.statistics(crumbs)
+    used = {"Tokens (Input/Output)": f"{sums['total_tokens_input']:,} / {sums['total_tokens_output']:,}"}
+    lines = render.figures(sums, used)
+    if sums["duration_seconds"] >= 60:
+        lines["Duration (seconds)"] += f" ({render.span(sums['duration_seconds'])})"
+    yield from (render.cut(f"  {label}: {text}") for label, text in lines.items())
     if crumbs:
         yield ""
-        yield from bars(facts.by_model(crumbs))
+        yield from _bars(render.by_model(crumbs))
 
 
-def figures(sums: dict[str, Any]) -> Iterator[str]:
-    """The lines of the original."""
-    seconds = sums["duration_seconds"]
-    cost = facts.cost_in_words(sums, render.dollars(sums["estimated_cost"], 2))
-    long = f" ({render.span(seconds)})" if seconds >= 60 else ""
-    yield f"  Total Breadcrumbs: {sums['total_breadcrumbs']:,}"
-    yield f"  Tokens (Input/Output): {sums['total_tokens_input']:,} / {sums['total_tokens_output']:,}"
-    yield f"  Estimated Cost: {cost}"
-    yield f"  Files Modified: {sums['files_modified']:,}"
-    yield f"  Tools Called: {sums['tools_called']:,}"
-    yield f"  Duration (seconds): {int(seconds)}{long}"
-    yield f"  Success Rate: {sums['success_rate']:.1f}%"
-
-
-def bars(usages: list[facts.Usage]) -> Iterator[str]:
+def _bars(usages: list[render.Usage]) -> Iterator[str]:
     """A table with two bars for each model: its tokens, and its known cost."""
     costs = [render.dollars(usage.cost) for usage in usages]
-    partly = {usage.model for usage in usages if usage.cost is not None and usage.without_cost}
+    partly = {usage.model for usage in usages if usage.cost is not None and usage.breadcrumbs_without_cost}
     costs = [
         cost + ("+?" if usage.model in partly else "") for cost, usage in zip(costs, usages, strict=True)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.suggesting import SuggestingGroup
-from sessionary.cli.text import cells, column, fit, harmless, one_line
+from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
@@ -117,13 +118,7 @@ Example:
 @options.json_result
 def show_command(child: str, root: Path | None, json_: bool) -> int:
     """Show sub-work with its result."""
-    store = places.store_at(root)
-    whole, problems = show_cmd.look_at(store, child)
-    if json_:
-        output.value(show_cmd.as_object(store, whole, problems))
-    else:
-        output.lines(show_cmd.page(whole, show_cmd.LAST))
-    return places.print_problems(problems)
+    return show_cmd.show(show_cmd.look_at(places.store_at(root), child), json_=json_)
 
 
 @subwork_command.command(
@@ -163,7 +158,7 @@ def close_command(
         output.value(_closed(closed))
         return places.print_problems(())
     places.done(f"{closed.session.session_id} is {closed.session.status}")
-    for text in _told(closed):
+    for text in _effect(closed):
         output.line(harmless(f"  {text}"))
     return places.print_problems(closed.problems)
 
@@ -202,7 +197,7 @@ def _refuse_top(session: WorkSession) -> None:
         )
 
 
-def _told(closed: Closed) -> list[str]:
+def _effect(closed: Closed) -> list[str]:
     """The effect on the parent."""
     if closed.parent is None:
         return []
@@ -228,16 +223,10 @@ def _closed(closed: Closed) -> dict[str, Any]:
     }
 
 
-def _table(children: list[WorkSession]) -> list[str]:
+def _table(children: list[WorkSession]) -> Iterator[str]:
     columns = [
         column(["ID", *[render.short_id(child) for child in children]]),
         column(["STATUS", *[render.status(child) for child in children]]),
         column(["CONTEXT", *[fit(render.context(child) or "-", 24) for child in children]]),
     ]
-    purposes = ["PURPOSE", *[render.label(child) for child in children]]
-    room = output.room()
-    if room is not None:
-        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
-        purposes = [fit(text, left) for text in purposes]
-    header, *rows = map("  ".join, zip(*columns, purposes, strict=True))
-    return [render.head(header), *map(render.cut, rows)]
+    return render.table(columns, ["PURPOSE", *[render.label(child) for child in children]])

@@ -1,4 +1,4 @@
-"""`work pending`, `status`, `revive` and `quarantine`: inspect and repair the mailbox of a work session."""
+"""`work pending`, `status`, `revive`, `quarantine` and `ledger`: inspect and repair the mailbox of a work session."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.text import one_line
-from sessionary.cli.work import delivering, entries, places, standing
+from sessionary.cli.work import places, render
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro.records import crumb_document
 from sessionary.mailbox.consumers import status_of, statuses_of
@@ -27,7 +28,7 @@ Examples:
 )
 @places.session
 @places.root
-@delivering.consumer
+@places.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the first N messages.")
 @options.as_json("them", "one message")
 def pending_command(
@@ -38,9 +39,8 @@ def pending_command(
     Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
     options.one_format(json_, jsonl)
-    store = places.store_at(root)
-    session_id = store.resolve(session)
-    return show_pending(store.folder(session_id), session_id, consumer, limit, json_, jsonl)
+    session_id, folder = places.resolved(root, session)
+    return show_pending(folder, session_id, consumer, limit, json_, jsonl)
 
 
 def show_pending(
@@ -51,14 +51,14 @@ def show_pending(
         status, waiting = box.status(), box.pending()[:limit]
     if json_ or jsonl:
         messages = [crumb_document(crumb) for crumb in waiting]
-        document = {"session_id": session_id, **standing.as_object(status), "messages": messages}
+        document = {"session_id": session_id, **render.consumer_object(status), "messages": messages}
         output.holding(document, "messages", jsonl=jsonl)
         return code_of(status)
     with output.paged():
-        output.lines(line for crumb in waiting for line in (*entries.whole(crumb), ""))
+        output.lines(line for crumb in waiting for line in (*render.whole(crumb), ""))
     for problem in status.problems:
         places.say(problem)
-    output.aside(standing.counts(status))
+    output.aside(render.counts(status))
     return code_of(status)
 
 
@@ -79,14 +79,13 @@ def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) ->
     Exit code 13: some files are not messages, or a log is damaged or has lost lines.
     """
     options.one_format(json_, jsonl)
-    store = places.store_at(root)
-    session_id = store.resolve(session)
-    statuses = statuses_of(store.folder(session_id))
+    session_id, folder = places.resolved(root, session)
+    statuses = statuses_of(folder)
     if json_ or jsonl:
-        found = [standing.as_object(status) for status in statuses]
+        found = [render.consumer_object(status) for status in statuses]
         output.holding({"session_id": session_id, "consumers": found}, "consumers", jsonl=jsonl)
     else:
-        output.lines(standing.lines(statuses))
+        output.lines(render.consumers(statuses))
         places.print_problems([problem for status in statuses for problem in status.problems])
     return max(map(code_of, statuses))
 
@@ -102,7 +101,7 @@ Examples:
 @places.session
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
 @places.root
-@delivering.consumer
+@places.consumer
 @options.json_result
 def revive_command(
     session: str, messages: tuple[str, ...], root: Path | None, consumer: str, json_: bool
@@ -111,9 +110,7 @@ def revive_command(
 
     Without MESSAGE all of them, else those whose ids begin so. There is no undo.
     """
-    store = places.store_at(root)
-    session_id = store.resolve(session)
-    folder = store.folder(session_id)
+    session_id, folder = places.resolved(root, session)
     chosen = _chosen(status_of(folder, consumer), messages)
     with Mailbox(folder, consumer) as box:
         revived = box.revive(*chosen) if chosen else []
@@ -135,16 +132,15 @@ Example:
 )
 @places.session
 @places.root
-@delivering.consumer
+@places.consumer
 @options.json_result
 def quarantine_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
     """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
 
     Their bytes stay unchanged. There is no undo; if moved back and repaired, they are delivered.
     """
-    store = places.store_at(root)
-    session_id = store.resolve(session)
-    with Mailbox(store.folder(session_id), consumer) as box:
+    session_id, folder = places.resolved(root, session)
+    with Mailbox(folder, consumer) as box:
         moved = box.quarantine()
     if json_:
         output.value({"session_id": session_id, "consumer": consumer, "paths": moved})
@@ -182,3 +178,72 @@ def _chosen(status: Status, words: tuple[str, ...]) -> list[str]:
             )
         chosen += found
     return chosen
+
+
+@click.group("ledger", cls=SuggestingGroup)
+def ledger_command() -> None:
+    """Restore or accept the log of a work session that has lost lines.
+
+    A switch of branches, `git stash -u` or a restored backup may remove lines from the log. Their messages
+    would be applied a second time, so `consume` and `watch` stop until you run one of these commands.
+    """
+
+
+@ledger_command.command(
+    "restore",
+    epilog="""\b
+Example:
+  sessionary work ledger restore db5b5fab
+""",
+)
+@places.session
+@places.root
+@places.consumer
+@options.json_result
+def restore_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+    """Restore the missing lines of the log, and set damaged ones aside.
+
+    They come from the copy in $XDG_STATE_HOME/sessionary, and their messages are not applied again. A log
+    with damaged lines is kept beside the new one. There is no undo.
+    """
+    session_id, folder = places.resolved(root, session)
+    with Mailbox(folder, consumer) as box:
+        number, damaged = box.restore_ledger(), box.set_damage_aside()
+    if json_:
+        output.value({"session_id": session_id, "consumer": consumer, "messages": number, "damaged": damaged})
+        return 0
+    if number:
+        places.done(f"{count(number, 'message')} put back into the log of {session_id}")
+    if damaged:
+        places.done(f"{count(damaged, 'damaged line')} set aside")
+    if not (number or damaged):
+        output.aside("The log is complete.")
+    return 0
+
+
+@ledger_command.command(
+    "accept",
+    epilog="""\b
+Example:
+  sessionary work ledger accept db5b5fab --consumer audit
+""",
+)
+@places.session
+@places.root
+@places.consumer
+@options.json_result
+def accept_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+    """Accept the log as it is: the messages of missing lines are applied again.
+
+    The copy with the missing lines is kept beside the new one. There is no undo.
+    """
+    session_id, folder = places.resolved(root, session)
+    with Mailbox(folder, consumer) as box:
+        number = box.accept_ledger()
+    if json_:
+        output.value({"session_id": session_id, "consumer": consumer, "messages": number})
+    elif number:
+        places.done(f"{count(number, 'message')} no longer in the log of {session_id}")
+    else:
+        output.aside("The log is complete.")
+    return 0

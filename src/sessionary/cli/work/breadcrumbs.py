@@ -1,0 +1,307 @@
+"""`work breadcrumbs`, `timeline` and `breadcrumb`: list breadcrumbs, show them in time, add and move them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sessionary.cli import options, output
+from sessionary.cli.formatting import count
+from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.text import one_line
+from sessionary.cli.work import places, render
+from sessionary.errors import NotFound
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.costs import summarise
+from sessionary.layouts.maestro.lost import move_lost
+from sessionary.layouts.maestro.records import WorkSession, crumb_document
+from sessionary.layouts.maestro.times import parse_time, session_zone
+from sessionary.model import Problem
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _selection(command: Command) -> Command:
+    """The options that select breadcrumbs; see `_selected`."""
+    for option in (
+        click.option("--include-children", is_flag=True, help="Include all sessions below it."),
+        click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest."),
+        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest."),
+    ):
+        command = option(command)
+    return command
+
+
+def _selected(
+    session: str,
+    root: Path | None,
+    *,
+    limit: int | None,
+    tail: int | None,
+    include_children: bool,
+    depth: int | None = None,
+) -> tuple[WorkSession, places.Owned, list[Problem]]:
+    """A session, its breadcrumbs, optionally with those of all sessions below it, and problems of reading."""
+    if limit is not None and tail is not None:
+        raise click.UsageError("--limit and --tail exclude each other")
+    store = places.store_at(root)
+    top = store.find(session)
+    sessions, problems = places.family_of(store, top) if include_children else ([top], [])
+    found, more = places.crumbs_of(store, sessions, depth=depth)
+    return top, found[:limit] if tail is None else found[-tail:], [*problems, *more]
+
+
+@click.command(
+    "breadcrumbs",
+    epilog="""\b
+Examples:
+  sessionary work breadcrumbs latest --tail 5
+  sessionary work breadcrumbs db5b5fab --summary
+  sessionary work breadcrumbs db5b5fab --json | jq -r '.[].prompt'
+""",
+)
+@places.session
+@places.root
+@click.option("--summary", is_flag=True, help="Only the totals.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only this depth level.")
+@_selection
+@options.as_json("them", "one breadcrumb")
+def breadcrumbs_command(
+    session: str,
+    root: Path | None,
+    summary: bool,
+    depth: int | None,
+    include_children: bool,
+    json_: bool,
+    jsonl: bool,
+    **which: Any,
+) -> int:
+    """List the breadcrumbs of a work session, oldest first.
+
+    ID may be the beginning of an id, or `latest`. In brackets are the time and the file name, in UTC, or in
+    local time if the times of the session have no zone.
+    """
+    options.one_format(json_, jsonl)
+    if summary and jsonl:
+        raise click.UsageError("--summary is not a list; use --json")
+    top, found, problems = _selected(session, root, include_children=include_children, depth=depth, **which)
+    if json_ and summary:
+        output.value(summarise([crumb for crumb, _ in found]))
+    elif json_ or jsonl:
+        output.items(
+            (crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found), jsonl=jsonl
+        )
+    else:
+        with output.paged():
+            output.lines(_summed(top, found) if summary else _listed(top, found, depth, include_children))
+    return places.print_problems(problems)
+
+
+def _listed(
+    top: WorkSession, found: places.Owned, depth: int | None, include_children: bool
+) -> Iterator[str]:
+    yield render.head(f"Breadcrumbs for Session: {one_line(top.session_id)}")
+    if depth is not None:
+        yield f"Depth Level: {depth}"
+    yield f"Found {len(found)} breadcrumb(s)"
+    yield "─" * output.width()
+    for number, (crumb, owner) in enumerate(found, 1):
+        yield from render.listed(number, crumb, owner if include_children else None)
+        yield ""
+
+
+def _summed(top: WorkSession, found: places.Owned) -> Iterator[str]:
+    crumbs = [crumb for crumb, _ in found]
+    sums, stats = summarise(crumbs), render.statistics(crumbs)
+    tokens = sums["total_tokens"]
+    yield render.head(f"Breadcrumb Summary for Session: {one_line(top.session_id)}")
+    yield f"Total Breadcrumbs: {len(crumbs)}"
+    yield f"Total Tokens: Input: {tokens['input']}, Output: {tokens['output']}"
+    yield f"Total Cost: {render.known_cost(stats, render.dollars(sums['total_cost']))}"
+    yield f"Duration: {sums['duration']:.2f} seconds ({render.span(sums['duration'])})"
+
+
+@click.command(
+    "timeline",
+    epilog="""\b
+Examples:
+  sessionary work timeline latest
+  sessionary work timeline db5b5fab --include-children --tail 10
+  sessionary work timeline latest --json | jq -r '.events[] | .time'
+""",
+)
+@places.session
+@places.root
+@_selection
+@options.as_json("them", "one event")
+def timeline_command(
+    session: str, root: Path | None, include_children: bool, json_: bool, jsonl: bool, **which: Any
+) -> int:
+    """Show the events of a work session in time.
+
+    At the right is the time since the previous event. The line at the top shows the distribution of the
+    events: each mark is one or more of them.
+    """
+    options.one_format(json_, jsonl)
+    top, found, problems = _selected(session, root, include_children=include_children, **which)
+    times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
+    if json_ or jsonl:
+        document = {"session_id": top.session_id, "events": _events(found, times)}
+        output.holding(document, "events", jsonl=jsonl)
+    else:
+        with output.paged():
+            output.lines(_in_time(top, found, times, include_children))
+    return places.print_problems(problems)
+
+
+def _events(found: places.Owned, times: list[datetime | None]) -> list[dict[str, object]]:
+    return [
+        crumb_document(crumb) | {"session_id": owner.session_id, "time": time, "seconds_later": gap}
+        for (crumb, owner), time, gap in zip(found, times, _gaps(times), strict=True)
+    ]
+
+
+def _gaps(times: list[datetime | None]) -> Iterator[float | None]:
+    """The seconds since the previous time, of each."""
+    last: datetime | None = None
+    for time in times:
+        yield (time - last).total_seconds() if time and last else None
+        last = time or last
+
+
+def _in_time(
+    top: WorkSession, found: places.Owned, times: list[datetime | None], include_children: bool
+) -> Iterator[str]:
+    yield render.head(f"Timeline for Session: {one_line(top.session_id)}")
+    yield f"Total Events: {len(found)}"
+    known = [time for time in times if time is not None]
+    if len(known) > 1:
+        yield _strip(known, output.width())
+    else:
+        yield "─" * output.width()
+    for number, ((crumb, owner), gap) in enumerate(zip(found, _gaps(times), strict=True), 1):
+        later = "" if gap is None else f"+{render.span(gap)}"
+        yield from render.in_time(number, crumb, owner if include_children else None, later)
+        yield ""
+
+
+def _strip(times: list[datetime], width: int) -> str:
+    """A line of `width` cells with marks between the first and the last time."""
+    first, last = min(times), max(times)
+    total = (last - first).total_seconds()
+    length = f" {render.span((last.replace(microsecond=0) - first.replace(microsecond=0)).total_seconds())}"
+    cells = ["─"] * (width - len(length))
+    for time in times:
+        share = (time - first).total_seconds() / total if total else 0.0
+        cells[round(share * (len(cells) - 1))] = "●"
+    return "".join(cells) + length
+
+
+@click.group("breadcrumb", cls=SuggestingGroup)
+def breadcrumb_command() -> None:
+    """Add a breadcrumb to a work session, or move breadcrumbs that belong to no session into one."""
+
+
+@breadcrumb_command.command(
+    "add",
+    epilog="""\b
+Examples:
+  sessionary work breadcrumb add --cookie "$ID" --prompt 'Staging is up'
+  sessionary work breadcrumb add --cookie "$ID" --prompt 'Which way?' \\
+      --response 'The left one' --kind decision --tag routing
+""",
+)
+@places.root
+@click.option("--cookie", required=True, metavar="ID", help="The cookie: the whole id of the session.")
+@click.option("--prompt", required=True, metavar="TEXT", help="The question, or a note.")
+@click.option("--response", default="", metavar="TEXT", help="The answer.")
+@click.option("--model", default="manual", show_default=True, metavar="NAME", help="The model that answered.")
+@click.option(
+    "--depth", type=click.IntRange(0), metavar="N", help="The depth level.  [default: that of the session]"
+)
+@click.option("--kind", default="note", show_default=True, metavar="WORD", help="note, decision, result, …")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag to find it by; may be repeated.")
+@options.json_result
+def add_command(
+    root: Path | None,
+    cookie: str,
+    prompt: str,
+    response: str,
+    model: str,
+    depth: int | None,
+    kind: str,
+    tags: tuple[str, ...],
+    json_: bool,
+) -> int:
+    """Post a breadcrumb to the mailbox of a session.
+
+    Refused without the cookie of an open session. Prints the id of the breadcrumb. Tokens and cost are
+    unknown and left empty.
+
+    There is no undo: the message may have been applied already.
+    """
+    store = places.store_at(root)
+    try:  # a shortened cookie is refused: a typing error could name another session
+        session = store.load(cookie)
+    except NotFound as error:
+        error.message = f"no work session with the cookie {cookie} in {store.root}"
+        error.hint = "the cookie is the whole id of the session; see `work show`"
+        raise
+    crumb = create_breadcrumb(
+        prompt=prompt,
+        response=response,
+        tools_called=[],
+        files_modified=[],
+        parent_session_id=session.parent,
+        depth_level=store.depth(cookie) if depth is None else depth,
+        model_used=model,
+        token_count={"input": 0, "output": 0},
+        kind=kind,
+        tags=list(tags),
+    )
+    path = store.post(crumb, cookie)
+    if json_:
+        output.value({
+            "breadcrumb_id": crumb.breadcrumb_id,
+            "session_id": session.session_id,
+            "timestamp": crumb.timestamp,
+            "depth_level": crumb.depth_level,
+            "path": path,
+        })  # fmt: skip
+    else:
+        output.line(crumb.breadcrumb_id)
+        output.aside(one_line(path))
+    return 0
+
+
+@breadcrumb_command.command(
+    "move",
+    epilog="""\b
+Example:
+  sessionary work breadcrumb move latest db5b5fab
+""",
+)
+@click.argument("folder", metavar="FOLDER")
+@places.session
+@places.root
+@options.json_result
+def move_command(folder: str, session: str, root: Path | None, json_: bool) -> int:
+    """Move breadcrumbs that belong to no session into one.
+
+    FOLDER is a folder below the sessions that has breadcrumbs but is not a session: a sender created it under
+    a wrong session id. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers
+    of the session apply the breadcrumbs. There is no undo.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)
+    if json_:
+        output.value({"session_id": session_id, "paths": moved})
+    else:
+        places.done(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")
+    return 0
