@@ -103,6 +103,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
     `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by day and model.
+    `version` is that of the agent which wrote it last.
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
     """
 
@@ -123,6 +124,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     branch: str | None = None
     usage: list[DailyUsage] = field(default_factory=list)
     nested: bool = False
+    version: str | None = None
 
     @property
     def models(self) -> list[str]:
@@ -315,7 +317,7 @@ def _words_of(block: Any) -> str:
 
 
 class Fact(NamedTuple):
-    """Something that the stream of a session says of it: ``title``, ``parent``, ``cwd`` or ``branch``.
+    """Something that the stream of a session says of it: title, parent, cwd, branch, nested or version.
 
     Of several of one name the one of the highest rank counts, of equal ranks the last.
     """

@@ -21,6 +21,7 @@ CREATE TABLE sessions (
     size        INTEGER NOT NULL,  -- bytes of its files
     health      TEXT NOT NULL,     -- ok, note, cosmetic, hides_data, stops_resume, lost_data
     nested      INTEGER NOT NULL,  -- 1 for the session of a sub-agent, which belongs to its parent
+    version     TEXT,              -- of the agent that wrote it last
     fingerprint BLOB NOT NULL,     -- of the state that was read (opaque)
     checksum    INTEGER NOT NULL,  -- of the row and its problems
     PRIMARY KEY (kind, home, place)

@@ -32,7 +32,7 @@ from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Progress
 
-VERSION = 4
+VERSION = 5
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -45,7 +45,7 @@ _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
     "place, id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, created, updated, size, "
-    "health, nested, fingerprint, checksum"
+    "health, nested, version, fingerprint, checksum"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
 _OF_USAGE = "place, day, model, input, output, cache_read, cache_write, reasoning, cost"
@@ -278,13 +278,14 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
         summary.size,
         summary.health,
         int(summary.nested),
+        summary.version,
         fingerprint,
     )
 
 
 def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[DailyUsage]) -> Summary:
     place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
-    created, updated, size, health, nested = rest
+    created, updated, size, health, nested, version = rest
     return Summary(
         SessionRef(kind, session_id, place, project),
         agent,
@@ -302,6 +303,7 @@ def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[Dai
         branch=branch,
         usage=usage,
         nested=bool(nested),
+        version=version,
     )
 
 

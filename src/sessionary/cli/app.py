@@ -19,6 +19,7 @@ COMMANDS = (
     "tree",
     "stats",
     "sql",
+    "doctor",
     "work",
     "check",
     "repair",

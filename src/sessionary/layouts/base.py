@@ -6,11 +6,13 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from sessionary.disk.fs import Fs
 from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef, Summary
 
 if TYPE_CHECKING:
@@ -74,6 +76,33 @@ class Part(NamedTuple):
     size: int
 
 
+class Location(NamedTuple):
+    """Where a layout looks for sessions: a path, and whether it is ``found``, ``missing`` or ``unreadable``."""
+
+    path: str
+    state: str
+
+
+def location_of(fs: Fs, path: str) -> Location:
+    """What is at a path."""
+    try:
+        found = fs.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            fs.listdir(path)
+        return Location(path, "found")
+    except (FileNotFoundError, NotADirectoryError):
+        return Location(path, "missing")
+    except OSError:
+        return Location(path, "unreadable")
+
+
+class Retention(NamedTuple):
+    """When an agent deletes its own sessions: days after their last change, and the setting that says so."""
+
+    days: int
+    source: str
+
+
 class Layout(Protocol):
     """The read side of one kind of session store.
 
@@ -92,6 +121,10 @@ class Layout(Protocol):
     """What we put beside the files that the format knows, as lines of a `.gitignore`."""
     home: Path
     """The folder below which its sessions lie, whether it is there or not."""
+
+    def locations(self) -> Iterator[Location]:
+        """Where this layout looks, and whether it is there."""
+        ...
 
     def discover(self) -> Iterator[SessionRef]:
         """Every session, in no order. MUST be cheap (names and stat only) and MUST leave strangers out.
@@ -138,6 +171,15 @@ class Layout(Protocol):
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
+        ...
+
+
+@runtime_checkable
+class Retains(Protocol):
+    """A layout of an agent that deletes sessions by itself."""
+
+    def retention(self) -> Retention | None:
+        """When it deletes them; None if it keeps them. Reads its settings, never its credentials."""
         ...
 
 

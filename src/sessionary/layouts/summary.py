@@ -85,6 +85,7 @@ def summarize(
         header.branch or fold.fact("branch"),
         fold.daily_usage(),
         header.nested or fold.fact("nested") is not None,
+        fold.fact("version"),
     )
     summary = _with_nested(layout, summary)
     return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))

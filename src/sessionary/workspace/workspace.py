@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sessionary.search import Hit, Place, Query, Search, SearchStats
     from sessionary.sync.report import Report
     from sessionary.workspace.costs import Costs
+    from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.family import Kin
 
 Target = SessionRef | Path
@@ -180,6 +181,18 @@ class Workspace(Sessions):
             if isinstance(layout, ChecksHome):
                 found += layout.check_home()
         return found
+
+    def doctor(self, *, now: datetime | None = None) -> Doctor:
+        """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.
+
+        Args:
+            now: the time at which is counted what agents will delete; by default that of the clock.
+        """
+        from sessionary.workspace.doctor import Doctor, catalogue_state, state_of
+
+        now = now or datetime.now(UTC)
+        agents = [state_of(layout, self.catalog.summaries(layout), now) for layout in self.layouts]
+        return Doctor(agents, catalogue_state(self.catalog))
 
     def search(
         self, query: str | Query, refs: Iterable[SessionRef] | None = None, *, case: bool = False

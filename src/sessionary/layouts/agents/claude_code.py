@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
 
-from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.agents.reading import AgentLayout, setting
+from sessionary.layouts.base import Retention
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
     AGENT,
@@ -40,6 +41,7 @@ from sessionary.model import (
 from sessionary.transcript.branches import Tip, Tree
 
 CONFIG = "CLAUDE_CONFIG_DIR"
+KEPT_DAYS = "cleanupPeriodDays"
 _AGENT_FILE = "agent-"
 
 _TALK = frozenset({"user", "assistant", "system"})
@@ -88,6 +90,16 @@ class ClaudeCodeLayout(AgentLayout):
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(CONFIG) or os.path.expanduser("~/.claude"))
+
+    def retention(self) -> Retention:
+        path = f"{self.home}/settings.json"
+        days = setting(self._fs, path, KEPT_DAYS)
+        stated = isinstance(days, int | float) and not isinstance(days, bool)
+        return (
+            Retention(int(days), f"{KEPT_DAYS} in {path}")
+            if stated
+            else Retention(30, "the default of Claude Code")
+        )
 
     def _files(self) -> Iterator[str]:
         root = f"{self.home}/projects"
@@ -241,7 +253,12 @@ def _facts(record: dict[str, Any], *, is_agent: bool) -> Iterator[Fact]:
         key, rank = _TITLES[kind]
         if isinstance(record.get(key), str):
             yield Fact("title", record[key], rank)
-    for key, name in (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd")):
+    for key, name in (
+        ("cwd", "cwd"),
+        ("gitBranch", "branch"),
+        ("relocatedCwd", "cwd"),
+        ("version", "version"),
+    ):
         if isinstance(record.get(key), str) and record[key]:
             yield Fact(name, record[key])
     if is_agent and isinstance(record.get("sessionId"), str):

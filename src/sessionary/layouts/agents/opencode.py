@@ -18,7 +18,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from sessionary.disk.fs import OS_FS, Fs, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
+from sessionary.layouts.base import MTIME_GRACE, Location, Part, PartKind, location_of
 from sessionary.layouts.clock import last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
@@ -67,6 +67,10 @@ class OpenCodeLayout(AgentLayout):
     def default_home(cls) -> Path:
         data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
         return Path(data) / "opencode"
+
+    def locations(self) -> Iterator[Location]:
+        yield from (location_of(self._fs, root) for root in self._roots())
+        yield from (location_of(self._fs, path) for path in self._databases())
 
     def discover(self) -> Iterator[SessionRef]:
         seen: set[str] = set()

@@ -12,10 +12,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
+from sessionary.errors import SessionaryError
+from sessionary.layouts.base import Capability, Location, Part, PartKind, Retention, location_of
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_line
@@ -59,6 +60,12 @@ class AgentLayout:
     @abstractmethod
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         """What a file holds, in its order; see `Layout.read`."""
+
+    def locations(self) -> Iterator[Location]:
+        yield location_of(self._fs, str(self.home))
+
+    def retention(self) -> Retention | None:
+        return None
 
     def discover(self) -> Iterator[SessionRef]:
         return (ref for path in self._files() if (ref := self._ref(path)) is not None)
@@ -124,3 +131,16 @@ def _with_remedy(item: Item) -> Item:
     if isinstance(item, Problem) and item.severity > Severity.note:
         return item._replace(repair="none here: only the agent writes this file; all other records are read")
     return item
+
+
+def setting(fs: Fs, path: str, *keys: str) -> Any:
+    """A value in a settings file of an agent (JSON); None if the file or the value is missing or cannot be read."""
+    from sessionary.codec import Undecodable, decode  # here, since only `doctor` asks
+
+    try:
+        value = decode(read_bytes(fs, path) or b"null")
+    except (Undecodable, SessionaryError):
+        return None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

@@ -18,7 +18,7 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_line
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
@@ -70,6 +70,9 @@ class AmplifierLayout:
         self.home = home
         self._fs = fs
         self._now = now
+
+    def locations(self) -> Iterator[Location]:
+        yield location_of(self._fs, str(self.home))
 
     def discover(self) -> Iterator[SessionRef]:
         for project, sessions, names in self._sessions():

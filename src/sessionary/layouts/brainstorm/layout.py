@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Part, PartKind, from_start
+from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
@@ -76,6 +76,9 @@ class BrainstormLayout:
         self._project = project
         self._fs = fs
         self._now = now
+
+    def locations(self) -> Iterator[Location]:
+        yield location_of(self._fs, str(self.home))
 
     def discover(self) -> Iterator[SessionRef]:
         for slug in names(self._fs, self._folder):

@@ -24,7 +24,7 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.base import Capability, Part, PartKind, from_start
+from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
@@ -83,6 +83,9 @@ class MaestroLayout:
         self._fs = fs
         self._project = project
         self._now = now
+
+    def locations(self) -> Iterator[Location]:
+        yield location_of(self._fs, self._root)
 
     def discover(self) -> Iterator[SessionRef]:
         closed: list[StorageFailed] = []

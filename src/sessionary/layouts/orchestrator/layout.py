@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS, READ, Fs, is_folder, not_found, read_all, size_of, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.base import Capability, Part, PartKind, from_start
+from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
 from sessionary.layouts.clock import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.orchestrator import checking, names, planfile, reading
@@ -79,6 +79,9 @@ class FeatureLayout:
         self._fs = fs
         self._project = project
         self._now = now
+
+    def locations(self) -> Iterator[Location]:
+        yield location_of(self._fs, str(self.home))
 
     def discover(self) -> Iterator[SessionRef]:
         for feature_id in reading.feature_ids(self._fs, str(self.home)):

@@ -1,0 +1,117 @@
+"""What is found of each agent: where it was looked for, how many sessions, which versions, what will be deleted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sessionary.catalog import Catalog, query
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import SessionaryError, StorageFailed
+from sessionary.layouts.base import Layout, Location, Retains, Retention
+from sessionary.model import Summary
+from sessionary.workspace.failures import gathered
+
+SOON = timedelta(days=7)
+"""How far ahead sessions are counted that their agent will delete."""
+
+
+@dataclass(slots=True)
+class AgentState:
+    """What is found of one kind of sessions.
+
+    Attributes:
+        kind: the kind.
+        locations: where it was looked for.
+        sessions, nested: the number of its sessions, and of those of sub-agents, which `sessions` does not count.
+        size: the bytes of all of them.
+        health: their number by health.
+        versions: the versions of the agent that wrote them, oldest first.
+        retention: when the agent deletes them; None if it keeps them.
+        leaving: the sessions that it will delete within a week, the first to go first.
+        failure: what could not be read; None if everything was.
+    """
+
+    kind: str
+    locations: list[Location]
+    sessions: int = 0
+    nested: int = 0
+    size: int = 0
+    health: Counter[str] = field(default_factory=Counter)
+    versions: list[str] = field(default_factory=list)
+    retention: Retention | None = None
+    leaving: list[Summary] = field(default_factory=list)
+    failure: StorageFailed | None = None
+
+
+@dataclass(slots=True)
+class CatalogueState:
+    """The catalogue.
+
+    Attributes:
+        path: its file; None if there is no cache folder.
+        size: its bytes; None if the file is missing.
+        sessions: how many it holds, of all homes; None if it cannot be read.
+    """
+
+    path: str | None
+    size: int | None
+    sessions: int | None
+
+
+@dataclass(slots=True)
+class Doctor:
+    """The state of every kind of sessions, and of the catalogue."""
+
+    agents: list[AgentState]
+    catalogue: CatalogueState
+
+
+def state_of(layout: Layout, summaries: Iterable[Summary], now: datetime) -> AgentState:
+    """What is found of the sessions of a layout.
+
+    Args:
+        layout: the layout.
+        summaries: its sessions; the error that ends them is kept.
+        now: the time at which is counted what will be deleted.
+    """
+    found, failure = gathered(summaries)
+    own = [one for one in found if not one.nested]
+    state = AgentState(
+        layout.name,
+        list(layout.locations()),
+        len(own),
+        len(found) - len(own),
+        sum(one.size for one in found),
+        Counter(one.health for one in found),
+        sorted({one.version for one in found if one.version}, key=_version),
+        layout.retention() if isinstance(layout, Retains) else None,
+        failure=failure,
+    )
+    if state.retention is not None:
+        last = now + SOON - timedelta(days=state.retention.days)
+        leaving = [(one.updated, one) for one in own if one.updated is not None and one.updated < last]
+        state.leaving = [one for _, one in sorted(leaving, key=lambda pair: pair[0])]
+    return state
+
+
+def catalogue_state(catalog: Catalog) -> CatalogueState:
+    """The catalogue as it is."""
+    if catalog.path is None:
+        return CatalogueState(None, None, None)
+    try:
+        size = OS_FS.stat(catalog.path).st_size
+        [(count,)] = query(catalog, "SELECT count(*) FROM sessions").rows
+    except OSError:
+        return CatalogueState(catalog.path, None, None)
+    except SessionaryError:
+        return CatalogueState(catalog.path, size, None)
+    return CatalogueState(catalog.path, size, count)
+
+
+def _version(text: str) -> list[tuple[int, str]]:
+    """A version as it is ordered: numbers by value."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-+]", text)]
