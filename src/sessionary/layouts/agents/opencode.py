@@ -338,7 +338,10 @@ class OpenCodeLayout(AgentLayout):
             [("the newest message", fold.updated), ("the session", stated)], 0.0, self._now(), ref.locator
         )
         return Header(
-            created=parse_time(row.get("time_created")), updated=updated, size=size, problems=problems
+            created=parse_time(row.get("time_created")),
+            updated=updated,
+            size=size,
+            problems=[*fold.unanswered(), *problems],
         )
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
