@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import HasHeader, Layout, Summarizes
+from sessionary.layouts.base import Capability, HasHeader, Layout, Summarizes
 from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
 from sessionary.transcript.fold import Fold, Progress, resumed, short_title
 
@@ -66,7 +66,9 @@ def summarize(
         failed, cursor = [_unreadable(ref, error)], None
     header = layout.header(ref, fold)
     state = None if cursor is None else fold.state()
-    problems = [*fold.problems, *failed, *header.problems]
+    # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
+    unanswered = () if Capability.CHANGES in layout.capabilities else fold.unanswered()
+    problems = [*fold.problems, *failed, *unanswered, *header.problems]
     summary = Summary(
         ref,
         header.agent or layout.name,

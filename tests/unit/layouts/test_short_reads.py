@@ -93,7 +93,6 @@ def test_the_turns_of_a_session_are_found_alike(home: Path) -> None:
     marks = read_marks(_Stingy(), str(transcript(home)))
     assert marks == read_marks(OS_FS, str(transcript(home)))
     assert marks.messages == len(MESSAGES)
-    assert marks.plain
 
 
 def test_breadcrumbs_are_read_alike(tmp_path: Path) -> None:

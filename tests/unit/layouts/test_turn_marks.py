@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier import turn_marks
-from sessionary.layouts.amplifier.turn_marks import all_answered, marks_of, read_marks
+from sessionary.layouts.amplifier.turn_marks import marks_of, read_marks
 from sessionary.model import Severity
-from sessionary.transcript import unanswered
 from tests.unit.layouts.surgery_samples import MESSAGES, lines
 
 WORDS = st.sampled_from(["hi", '"user"', "{", "}\n{", "<system-reminder>x", "ü", ""])
@@ -41,8 +40,6 @@ def test_both_ways_agree(tmp_path_factory: pytest.TempPathFactory, said: list[An
     path = tmp_path_factory.mktemp("marks") / "t"
     path.write_text("".join(json.dumps(message, ensure_ascii=escaped) + "\n" for message in said), "utf-8")
     agree(path)
-    if all_answered(OS_FS, str(path), path.stat().st_size):
-        assert unanswered(said) == []
 
 
 @pytest.mark.parametrize(
@@ -74,24 +71,3 @@ def test_lines_longer_than_a_window(tmp_path: Path, window: int, monkeypatch: py
     monkeypatch.setattr(turn_marks, "WINDOW", window)
     (tmp_path / "t").write_bytes(lines(MESSAGES))
     agree(tmp_path / "t")
-    assert read_marks(OS_FS, str(tmp_path / "t")).plain
-    assert all_answered(OS_FS, str(tmp_path / "t"), len(lines(MESSAGES)))
-
-
-def test_what_is_not_sure_is_not_said(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(lines(MESSAGES[:2]))
-    assert not all_answered(OS_FS, str(path), path.stat().st_size)  # a call that nobody answered
-    path.write_bytes(lines(MESSAGES[:4] * 2))
-    assert not all_answered(OS_FS, str(path), path.stat().st_size)  # an id that is used again
-    path.write_bytes(b'{"tool_calls": [{"name": "x"}]}\n')
-    assert not all_answered(OS_FS, str(path), path.stat().st_size)  # a call without an id
-    block = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x"}]}
-    path.write_bytes(lines([block]))
-    assert not all_answered(OS_FS, str(path), path.stat().st_size)
-    call = {"role": "user", "content": "hi", "tool_calls": [{"id": "a"}]}
-    path.write_bytes(lines([call, {"role": "assistant", "content": "hi", "tool_call_id": "a"}]))
-    assert not all_answered(OS_FS, str(path), path.stat().st_size)  # an assistant answers nobody
-    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
-    path.write_bytes(lines([block, answer]))
-    assert all_answered(OS_FS, str(path), path.stat().st_size)

@@ -357,7 +357,7 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
 class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(self, ref: SessionRef, after: Cursor | None = None, **options: Any) -> Iterator[Item]:
         raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 

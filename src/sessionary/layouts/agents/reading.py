@@ -102,7 +102,7 @@ class AgentLayout:
         now = self._now()
         changed = changed_at(now, found.st_mtime, found.st_ctime)
         updated, problems = last_change([("the newest message", fold.updated)], changed, now, ref.locator)
-        return Header(updated=updated, size=found.st_size, problems=[*fold.unanswered(), *problems])
+        return Header(updated=updated, size=found.st_size, problems=problems)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         from sessionary.layouts.summary import (

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -41,21 +41,19 @@ from sessionary.disk.fs import (
 )
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
-from sessionary.disk.truncate import content
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.amplifier.event_fork import ForkedEvents
 from sessionary.layouts.amplifier.files import CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import check_new_id
+from sessionary.layouts.amplifier.lineage import id_of
 from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import StoredTranscript, read_metadata, read_transcript
-from sessionary.layouts.amplifier.rewinding import TurnCut, cut_behind, find_event_cut
+from sessionary.layouts.amplifier.rewinding import TurnCut, find_event_cut
 from sessionary.layouts.amplifier.transactions import Clock, operating, utc_now
-from sessionary.layouts.amplifier.turn_marks import all_answered, read_marks
 from sessionary.model import Problem
 from sessionary.transcript import boundaries, slice_to_turn, text_of, unanswered
 
 BUILDING = ".fork-"
-ORPHAN_RULES = ("complete", "remove", "error")
 PREVIEW = 100
 
 _OWN = frozenset(
@@ -209,7 +207,7 @@ def get_fork_preview(
     kept = messages[: starts[turn] if turn < len(starts) else len(messages)]
     orphans = unanswered(kept)
     return {
-        "parent_id": _parent_id(parent, read_metadata(fs, parent, recovery_time="").value),
+        "parent_id": id_of(parent, read_metadata(fs, parent, recovery_time="").value),
         "turn": turn,
         "max_turns": len(starts),
         "message_count": len(kept),
@@ -232,7 +230,7 @@ class _Plan:
     parent_id: str
     turn: int
     metadata: dict[str, Any]
-    transcript: Iterable[bytes]
+    transcript: Sequence[bytes]
     messages: int
     found: TurnCut
     problems: list[Problem] = field(default_factory=list)
@@ -240,20 +238,6 @@ class _Plan:
 
 def _plan(fs: Fs, folder: str, turn: int | None, orphans: str) -> _Plan:
     metadata = read_metadata(fs, folder, recovery_time="", to_write=True).value
-    path = os.path.join(folder, TRANSCRIPT)
-    marks = read_marks(fs, path)
-    if not marks.plain or orphans not in ORPHAN_RULES:
-        return _patient_plan(fs, folder, metadata, turn, orphans)
-    chosen = _chosen(len(marks.starts), turn, folder)
-    found = cut_behind(fs, path, marks, chosen)
-    if not all_answered(fs, path, found.byte):
-        return _patient_plan(fs, folder, metadata, turn, orphans)
-    parent_id = _parent_id(folder, metadata)
-    return _Plan(parent_id, chosen, metadata, content(fs, path, 0, found.byte), found.kept, found)
-
-
-def _patient_plan(fs: Fs, folder: str, metadata: dict[str, Any], turn: int | None, orphans: str) -> _Plan:
-    """The plan for a parent that is damaged, or has tool calls without a result."""
     stored = read_transcript(fs, folder, to_write=True)
     messages = stored.values
     starts = boundaries(messages)
@@ -261,8 +245,8 @@ def _patient_plan(fs: Fs, folder: str, metadata: dict[str, Any], turn: int | Non
     kept = slice_to_turn(messages, chosen, orphans)  # type: ignore[arg-type]
     end = starts[chosen] if chosen < len(starts) else len(messages)
     found = TurnCut(len(starts), -1, end, messages[starts[chosen - 1] : end], messages[end:])
-    data = (line + b"\n" for line in _lines_of(kept, stored))
-    return _Plan(_parent_id(folder, metadata), chosen, metadata, data, len(kept), found, stored.problems)
+    data = [line + b"\n" for line in _lines_of(kept, stored)]
+    return _Plan(id_of(folder, metadata), chosen, metadata, data, len(kept), found, stored.problems)
 
 
 def _chosen(turns: int, turn: int | None, folder: str) -> int:
@@ -279,11 +263,6 @@ def _lines_of(kept: Sequence[dict[str, Any]], stored: StoredTranscript) -> list[
     """Messages of the parent keep the bytes of their lines."""
     raws = {id(value): raw for value, raw in zip(stored.values, stored.raws, strict=True)}
     return [raws.get(id(message)) or encode_line(message) for message in kept]
-
-
-def _parent_id(folder: str, metadata: Mapping[str, Any]) -> str:
-    told = metadata.get("session_id")
-    return told if isinstance(told, str) and told else os.path.basename(folder)
 
 
 def _build(

@@ -123,11 +123,8 @@ class AmplifierLayout:
         except OSError:
             return Header()  # reported by `read`
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        return self._read(ref, after)
-
-    def _read(
-        self, ref: SessionRef, after: Cursor | None = None, duplicates: Duplicates | None = None
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, *, duplicates: Duplicates | None = None
     ) -> Iterator[Item]:
         from sessionary.layouts.amplifier.reading import (
             read_transcript,
@@ -167,7 +164,7 @@ class AmplifierLayout:
         from sessionary.layouts.summary import summary_of
 
         duplicates = Duplicates(f"{ref.locator}/{TRANSCRIPT}")
-        yield from summary_of(self, ref, self._read(ref, duplicates=duplicates)).problems
+        yield from summary_of(self, ref, self.read(ref, duplicates=duplicates)).problems
         yield from lost_problems(self._fs, ref.locator)
         try:
             names = self._files(ref)

@@ -15,11 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
 from sessionary.codec.times import parse_time
-from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes
-from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.files import METADATA
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.layouts.amplifier.ids import check_id
 from sessionary.layouts.amplifier.recovery import read_metadata
 
@@ -48,10 +45,10 @@ def list_session_forks(
         For each: ``session_id``, ``session_dir`` (a Path), ``forked_from_turn``, ``forked_at``, ``turn_count``.
     """
     folder, root = _places(session_dir, sessions_root)
-    wanted = {_id_of(folder, _metadata(fs, folder)), os.path.basename(folder)}
+    wanted = {id_of(folder, _metadata(fs, folder)), os.path.basename(folder)}
     forks = [
         {
-            "session_id": _id_of(child, metadata),
+            "session_id": id_of(child, metadata),
             "session_dir": Path(child),
             "forked_from_turn": metadata.get("forked_from_turn"),
             "forked_at": metadata.get("forked_at"),
@@ -78,7 +75,7 @@ def get_session_lineage(
     """
     folder, root = _places(session_dir, sessions_root)
     metadata = _metadata(fs, folder)
-    session_id = _id_of(folder, metadata)
+    session_id = id_of(folder, metadata)
     ancestors = list(_ancestors(fs, root, session_id, metadata))
     return {
         "session_id": session_id,
@@ -125,17 +122,12 @@ def _sessions(fs: Fs, root: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _metadata(fs: Fs, folder: str) -> dict[str, Any]:
     """The metadata of a session; empty if missing or unreadable."""
-    try:
-        value = decode(read_bytes(fs, os.path.join(folder, METADATA)) or b"")
-        if isinstance(value, dict):
-            return value
-    except (Undecodable, StorageFailed):
-        pass
     stored = read_metadata(fs, folder, recovery_time="").value
     return {} if stored.get("recovered") else stored
 
 
-def _id_of(folder: str, metadata: Mapping[str, Any]) -> str:
+def id_of(folder: str, metadata: Mapping[str, Any]) -> str:
+    """The id of a session: that of its metadata, else the name of its folder."""
     told = metadata.get("session_id")
     return told if isinstance(told, str) and told else os.path.basename(folder)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from sessionary.codec import for_strict_reader
+from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.seen import Duplicates
 from sessionary.disk.fs import READ, Fs, read_at, size_of
 from sessionary.layouts.jsonl import WINDOW, read_jsonl
-from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Severity
+from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Reset, Severity
 from sessionary.transcript.diagnosis import Finding, shape_findings
 from sessionary.transcript.fold import Fold
 from sessionary.transcript.typed import message_of, typed_message
@@ -27,7 +27,22 @@ def read_transcript(
         after: as in `Layout.read`.
         duplicates: also note duplicate records.
     """
-    for item in read_jsonl(fs, path, after):
+    stored = (item for item in read_jsonl(fs, path, after) if not _is_empty_conversation(fs, item))
+    return _items(stored, path, duplicates)
+
+
+def transcript_problems(data: bytes, path: str) -> list[Problem]:
+    """The problems of the bytes of a transcript, in the order of the file."""
+    fold, reading = Fold(), read_lines(data, path)
+    for item in _items([*reading.problems, *reading.records()], path):
+        fold.take(item)
+    return sorted([*fold.problems, *conversation_problems(fold)], key=lambda problem: problem.byte or 0)
+
+
+def _items(
+    stored: Iterable[Record | Problem | Reset | Cursor], path: str, duplicates: Duplicates | None = None
+) -> Iterator[Item]:
+    for item in stored:
         if isinstance(item, Record):
             place = Place(path, item.line, item.byte)
             if duplicates is not None and (note := duplicates.take(item)) is not None:
@@ -35,15 +50,17 @@ def read_transcript(
             for finding in shape_findings(item.value, place=place):
                 yield _problem(finding, _repaired(finding))
             yield message_of(item.value, place)
-        elif not isinstance(item, Problem):
-            yield item
-        elif not _is_empty_conversation(fs, item):
+        elif isinstance(item, Problem):
             yield from for_strict_reader([item])
+        else:
+            yield item
 
 
-def _is_empty_conversation(fs: Fs, problem: Problem) -> bool:
-    """True for a file of one newline, as our store writes it."""
-    return problem.code == "blank_lines" and problem.byte == 0 and size_of(fs, problem.path) == 1
+def _is_empty_conversation(fs: Fs, item: Record | Problem | Reset | Cursor) -> bool:
+    """True for the blank line of a file of one newline, as our store writes an empty conversation."""
+    if not isinstance(item, Problem) or item.code != "blank_lines" or item.byte != 0:
+        return False
+    return size_of(fs, item.path) == 1
 
 
 def conversation_problems(fold: Fold) -> list[Problem]:

@@ -29,12 +29,13 @@ from sessionary.disk.transaction import Whole
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import stamp
+from sessionary.layouts.amplifier.reading import transcript_problems
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, salvage
 from sessionary.layouts.amplifier.session import Session
 from sessionary.layouts.amplifier.transactions import REPAIR, Clock, carry_out, operating, utc_now
 from sessionary.model import Problem, Severity
-from sessionary.transcript import Change, diagnose, mend
+from sessionary.transcript import Change, mend
 
 CORRUPT = "corrupt"
 
@@ -167,20 +168,9 @@ def repair(
 
 
 def problems_of(data: bytes, path: str) -> list[Problem]:
-    """What stops an agent, or hides data, in a transcript: damaged lines, and the findings of `transcript.diagnose`."""
-    reading = read_lines(data, path)
-    found = [
-        problem for problem in reading.problems if problem.severity > Severity.note or problem.code == "bom"
-    ]
-    stopping = [finding for finding in diagnose(reading.values) if finding.stops]
-    places = [(record.line, record.byte) for record in reading.records()] if stopping else []
-    found += [
-        Problem(
-            finding.code, finding.severity, path, *places[finding.index], finding.message, "sessionary repair"
-        )
-        for finding in stopping
-    ]
-    return sorted(found, key=lambda problem: problem.byte or 0)
+    """What stops an agent, or hides data, in a transcript."""
+    found = transcript_problems(data, path)
+    return [problem for problem in found if problem.severity > Severity.note or problem.code == "bom"]
 
 
 def diff_of(old: bytes, new: bytes) -> str:
