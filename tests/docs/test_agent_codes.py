@@ -30,9 +30,23 @@ def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
                 yield str(code.value), severity.attr
 
 
+def modules(name: str) -> Iterator[Path]:
+    """The module of an agent, and those of `layouts/agents` that it imports."""
+    waiting, found = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            path = SOURCE / "layouts" / "agents" / f"{one}.py"
+            yield path
+            waiting += re.findall(
+                r"^from sessionary\.layouts\.agents\.(\w+) ", path.read_text("utf-8"), re.MULTILINE
+            )
+
+
 @pytest.mark.parametrize("name", [agent.name for agent in AGENTS])
 def test_every_code_has_a_row_with_its_severity_and_every_row_a_code(name: str) -> None:
     page = (REPO / "docs" / "formats" / f"{name.replace('_', '-')}.md").read_text("utf-8")
     section = page.partition("\n## Problem codes\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| .+ \|$", section, re.MULTILINE)
-    assert sorted(rows) == sorted({OF_CLOCK, *codes((*SHARED, SOURCE / "layouts" / "agents" / f"{name}.py"))})
+    assert sorted(rows) == sorted({OF_CLOCK, *codes((*SHARED, *modules(name)))})

@@ -1,0 +1,218 @@
+"""Reading a session that is one JSON Lines file, in two passes and from a cursor.
+
+The first pass finds out which records count in the end: a log keeps what a rewind took back, and later versions of
+earlier records (`Plan`). The second pass yields the messages of those. Behind a cursor both passes read only what was
+added, unless that changes what was yielded before.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from msgspec import MsgspecError, Struct, msgpack
+from msgspec.structs import replace
+
+from sessionary.disk.fs import Fs
+from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.jsonl import raw_line, read_jsonl
+from sessionary.model import (
+    Cursor,
+    Fact,
+    Item,
+    Message,
+    Place,
+    Problem,
+    Record,
+    Reset,
+    SessionRef,
+    Severity,
+)
+
+Memory = dict[str, Any]
+"""What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
+
+
+class Plan(Protocol):
+    """Which records of a file count.
+
+    Attributes:
+        hidden: the number of records that are not shown, by the words that say which they are.
+    """
+
+    hidden: Counter[str]
+
+    def survey(self, record: dict[str, Any]) -> None:
+        """Add the next record of a file that is read from its start."""
+
+    def follow(self, record: dict[str, Any]) -> bool:
+        """Add the next record behind a cursor; False if it changes what earlier records mean."""
+        ...
+
+    def settle(self) -> None:
+        """Decide, once all records were surveyed."""
+
+    def takes(self, record: dict[str, Any]) -> bool:
+        """True if a record counts. Called once for each record, in the order of the file."""
+        ...
+
+    def state(self) -> bytes:
+        """What a later `follow` needs, as bytes."""
+        ...
+
+
+class _State(Struct, array_like=True):
+    """What a cursor holds: the position in the file, the plan, the id of the last message, and the memory."""
+
+    position: bytes
+    plan: bytes
+    last: str | None
+    memory: Memory
+
+
+class _Reading(Struct):
+    """One reading: from where, up to where (None if no later one can go on there), by which plan."""
+
+    start: Cursor | None
+    end: Cursor | None
+    plan: Plan
+    last: str | None
+    memory: Memory
+
+
+class LogLayout(AgentLayout):
+    """The sessions of an agent that stores each in a JSON Lines file."""
+
+    @abstractmethod
+    def _plan(self, ref: SessionRef, state: bytes | None) -> Plan:
+        """A plan for a file that is read from its start (None), or from a cursor with this state.
+
+        Raises:
+            MsgspecError: the state is damaged.
+        """
+
+    @abstractmethod
+    def _messages(
+        self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
+    ) -> Iterator[Message]:
+        """The messages that a record holds."""
+
+    def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
+        """What a record says of the session. Called for every record, whether it counts or not."""
+        return iter(())
+
+    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+        """What the place of a file says of the session."""
+        return iter(())
+
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        reading = None if after is None else self._further(ref, after)
+        if reading is None:
+            if after is not None:
+                yield Reset()
+            reading = self._whole(ref)
+            yield from self._stated(ref)
+            yield from _notes(ref.locator, reading.plan.hidden)
+        last = reading.last
+        for item in _whole_messages(self._taken(ref, reading)):
+            if isinstance(item, Message):
+                last = item.id
+            yield item
+        if reading.end is not None:
+            state = _State(reading.end.state, reading.plan.state(), last, reading.memory)
+            if (data := _encoded(state)) is not None:
+                yield Cursor(data)
+
+    def _taken(self, ref: SessionRef, reading: _Reading) -> Iterator[Item]:
+        """What the records say that count."""
+        for found in records(self._fs, ref.locator, reading.start):
+            if isinstance(found, Problem):
+                yield found
+            elif isinstance(found, Record):
+                yield from self._facts(ref, found.value, reading.memory)
+                if reading.plan.takes(found.value):
+                    place = Place(ref.locator, found.line, found.byte)
+                    yield from self._messages(ref, found.value, place, reading.memory)
+
+    def _whole(self, ref: SessionRef) -> _Reading:
+        plan, end = self._plan(ref, None), None
+        for found in records(self._fs, ref.locator):
+            end = found if isinstance(found, Cursor) else None
+            if isinstance(found, Record):
+                plan.survey(found.value)
+        plan.settle()
+        return _Reading(None, end, plan, None, {})
+
+    def _further(self, ref: SessionRef, after: Cursor) -> _Reading | None:
+        """What was added behind a cursor; None if the file must be read from its start."""
+        try:
+            state = msgpack.decode(after.state, type=_State)
+            plan = self._plan(ref, state.plan)
+        except MsgspecError:
+            return None
+        start, end, first, memory = Cursor(state.position), None, state.last is not None, dict(state.memory)
+        for found in records(self._fs, ref.locator, start):
+            end = found if isinstance(found, Cursor) else None
+            if isinstance(found, Reset) or (isinstance(found, Record) and not plan.follow(found.value)):
+                return None
+            if first and isinstance(found, Record):
+                list(self._facts(ref, found.value, memory))
+                for message in self._messages(ref, found.value, Place(ref.locator), memory):
+                    if message.id == state.last:
+                        return None  # more of a message that was yielded
+                    first = False
+        return _Reading(start, end, plan, state.last, state.memory)
+
+
+def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Record | Problem | Reset | Cursor]:
+    """As `read_jsonl`, with the whole records of lines that hold several: some writers forget a newline."""
+    for found in read_jsonl(fs, path, after):
+        yield found
+        if isinstance(found, Problem) and found.code == "glued_records" and found.byte is not None:
+            from sessionary.codec import Undecodable, decode, split_glued
+
+            line = raw_line(fs, path, found.byte)
+            for low, high in split_glued(line):
+                try:
+                    yield Record(decode(line[low:high]), found.line or 1, found.byte + low, line[low:high])
+                except Undecodable:  # with raw control characters
+                    continue
+
+
+def _encoded(state: _State) -> bytes | None:
+    try:
+        return msgpack.encode(state)
+    except (MsgspecError, UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number of 65 bits
+        return None
+
+
+def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
+    """Report what is in the file and is not shown."""
+    for what, count in hidden.items():
+        words = f"1 record {what} is not shown" if count == 1 else f"{count:,} records {what} are not shown"
+        yield Problem("not_shown", Severity.note, path, None, None, words, "none needed")
+
+
+def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
+    """The items, with consecutive messages of one id joined to one message, which stands where the first does."""
+    pending: Message | None = None
+    behind: list[Item] = []
+    for item in items:
+        if not isinstance(item, Message):
+            behind.append(item)
+        elif pending is not None and pending.id == item.id is not None and pending.role == item.role:
+            pending = _joined(pending, item)
+        else:
+            yield from (*(() if pending is None else (pending,)), *behind)
+            pending, behind = item, []
+    yield from (*(() if pending is None else (pending,)), *behind)
+
+
+def _joined(first: Message, second: Message) -> Message:
+    """One message from two of its records; each of them states the usage of the whole so far."""
+    parts = (*first.parts, *(part for part in second.parts if part not in first.parts))
+    usages = [one for one in (first.usage, second.usage) if one is not None]
+    usage = max(usages, key=lambda one: one.output, default=None)
+    return replace(first, parts=parts, usage=usage, model=first.model or second.model)

@@ -1,0 +1,95 @@
+"""The plan of a log whose records form a tree: a rewind continues at an older record, and what it left stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import msgpack
+
+from sessionary.transcript.branches import Tip, Tree
+
+REWOUND = "of branches that were rewound or abandoned"
+
+
+class Node(NamedTuple):
+    """A record as a node of the tree.
+
+    Attributes:
+        id: its id.
+        parent: the id of the record before it.
+        speaks: the conversation goes on from here; see `Tree.add`.
+        stays: it stays on the line with its parent.
+        shown: it counts among those that are not shown, if it is off the line.
+    """
+
+    id: str
+    parent: str | None
+    speaks: bool = True
+    stays: bool = False
+    shown: bool = True
+
+
+class TreePlan:
+    """The records on the line; see `logs.Plan`.
+
+    Args:
+        node: a record as a node; None for one that is outside of the tree and counts.
+        state: the tip of the line, of a cursor; None to read from the start.
+        left_out: the words for records that are no part of the session; None for one that is.
+        split: True if consecutive records of one id are pieces of one message. Any other record with an id that
+            occurred before is a copy.
+    """
+
+    def __init__(
+        self,
+        node: Callable[[dict[str, Any]], Node | None],
+        state: bytes | None = None,
+        *,
+        left_out: Callable[[dict[str, Any]], str | None] = lambda record: None,
+        split: bool = False,
+    ) -> None:
+        self.hidden: Counter[str] = Counter()
+        self._node, self._left_out, self._split = node, left_out, split
+        self._tip = Tip() if state is None else msgpack.decode(state, type=Tip)
+        self._tree = Tree()
+        self._gone: set[str] = set()
+        self._shown: set[str] = set()
+        self._seen: set[str] = set()
+        self._previous: str | None = None
+
+    def survey(self, record: dict[str, Any]) -> None:
+        if words := self._left_out(record):
+            self.hidden[words] += 1
+        elif node := self._node(record):
+            self._tree.add(node.id, node.parent, speaks=node.speaks, stays=node.stays)
+            if node.shown:
+                self._shown.add(node.id)
+
+    def follow(self, record: dict[str, Any]) -> bool:
+        if self._left_out(record):
+            return False
+        node = self._node(record)
+        return node is None or self._tip.extend(node.id, node.parent, speaks=node.speaks, stays=node.stays)
+
+    def settle(self) -> None:
+        self._gone = self._tree.abandoned()
+        self._tip = self._tree.tip(self._gone)
+        if count := len(self._gone & self._shown):
+            self.hidden = Counter({REWOUND: count, **self.hidden})
+        self._tree, self._shown = Tree(), set()
+
+    def takes(self, record: dict[str, Any]) -> bool:
+        if self._left_out(record):
+            return False
+        node = self._node(record)
+        if node is None:
+            return True
+        again = node.id in self._seen and not (self._split and node.id == self._previous)
+        self._seen.add(node.id)
+        self._previous = node.id
+        return not again and node.id not in self._gone
+
+    def state(self) -> bytes:
+        return msgpack.encode(self._tip)
