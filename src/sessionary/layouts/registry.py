@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.reading import AgentLayout
 
-AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout, OpenCodeLayout)
+AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout, GeminiLayout, OpenCodeLayout)

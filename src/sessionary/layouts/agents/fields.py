@@ -15,6 +15,11 @@ def object_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def object_or_value(value: Any) -> dict[str, Any]:
+    """An object; anything else as the value of one."""
+    return value if isinstance(value, dict) else {"value": value}
+
+
 def list_of(value: Any) -> list[Any]:
     """A list; an empty one for anything else."""
     return value if isinstance(value, list) else []

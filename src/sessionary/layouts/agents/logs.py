@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
@@ -23,16 +24,27 @@ from sessionary.model import (
     Fact,
     Item,
     Message,
+    Part,
     Place,
     Problem,
     Record,
     Reset,
     SessionRef,
     Severity,
+    UsageEvent,
 )
 
 Memory = dict[str, Any]
 """What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
+
+
+class Verdict(Enum):
+    """What becomes of a record of a log."""
+
+    SHOWN = "shown"
+    SPENT = "spent"
+    """It is not shown, and its usage counts: the model was asked for it."""
+    COPY = "copy"
 
 
 class Plan(Protocol):
@@ -54,13 +66,19 @@ class Plan(Protocol):
     def settle(self) -> None:
         """Decide, once all records were surveyed."""
 
-    def takes(self, record: dict[str, Any]) -> bool:
-        """True if a record counts. Called once for each record, in the order of the file."""
+    def verdict(self, record: dict[str, Any]) -> Verdict:
+        """What becomes of a record. Called once for each record, in the order of the file."""
         ...
 
     def state(self) -> bytes:
         """What a later `follow` needs, as bytes."""
         ...
+
+
+class Spent(NamedTuple):
+    """A message that is not shown and whose usage counts."""
+
+    message: Message
 
 
 class _State(Struct, array_like=True):
@@ -72,7 +90,7 @@ class _State(Struct, array_like=True):
     memory: Memory
 
 
-class _Reading(Struct):
+class Reading(Struct):
     """One reading: from where, up to where (None if no later one can go on there), by which plan."""
 
     start: Cursor | None
@@ -125,27 +143,29 @@ class LogLayout(AgentLayout):
             if (data := _encoded(state)) is not None:
                 yield Cursor(data)
 
-    def _taken(self, ref: SessionRef, reading: _Reading) -> Iterator[Item]:
-        """What the records say that count."""
+    def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item | Spent]:
+        """What the records say."""
         for found in records(self._fs, ref.locator, reading.start):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):
                 yield from self._facts(ref, found.value, reading.memory)
-                if reading.plan.takes(found.value):
+                verdict = reading.plan.verdict(found.value)
+                if verdict is not Verdict.COPY:
                     place = Place(ref.locator, found.line, found.byte)
-                    yield from self._messages(ref, found.value, place, reading.memory)
+                    messages = self._messages(ref, found.value, place, reading.memory)
+                    yield from messages if verdict is Verdict.SHOWN else map(Spent, messages)
 
-    def _whole(self, ref: SessionRef) -> _Reading:
+    def _whole(self, ref: SessionRef) -> Reading:
         plan, end = self._plan(ref, None), None
         for found in records(self._fs, ref.locator):
             end = found if isinstance(found, Cursor) else None
             if isinstance(found, Record):
                 plan.survey(found.value)
         plan.settle()
-        return _Reading(None, end, plan, None, {})
+        return Reading(None, end, plan, None, {})
 
-    def _further(self, ref: SessionRef, after: Cursor) -> _Reading | None:
+    def _further(self, ref: SessionRef, after: Cursor) -> Reading | None:
         """What was added behind a cursor; None if the file must be read from its start."""
         try:
             state = msgpack.decode(after.state, type=_State)
@@ -163,7 +183,7 @@ class LogLayout(AgentLayout):
                     if message.id == state.last:
                         return None  # more of a message that was yielded
                     first = False
-        return _Reading(start, end, plan, state.last, state.memory)
+        return Reading(start, end, plan, state.last, state.memory)
 
 
 def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Record | Problem | Reset | Cursor]:
@@ -195,24 +215,41 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
         yield Problem("not_shown", Severity.note, path, None, None, words, "none needed")
 
 
-def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
-    """The items, with consecutive messages of one id joined to one message, which stands where the first does."""
-    pending: Message | None = None
+def _whole_messages(items: Iterator[Item | Spent]) -> Iterator[Item]:
+    """The items, with consecutive messages of one id joined to one, which stands where the first does."""
+    pending: Message | Spent | None = None
     behind: list[Item] = []
+    kinds = (Message, Spent)
     for item in items:
-        if not isinstance(item, Message):
+        if not isinstance(item, kinds):
             behind.append(item)
-        elif pending is not None and pending.id == item.id is not None and pending.role == item.role:
-            pending = _joined(pending, item)
+        elif pending is not None and (joined := _joined(pending, item)) is not None:
+            pending = joined
         else:
-            yield from (*(() if pending is None else (pending,)), *behind)
+            yield from (*_final(pending), *behind)
             pending, behind = item, []
-    yield from (*(() if pending is None else (pending,)), *behind)
+    yield from (*_final(pending), *behind)
 
 
-def _joined(first: Message, second: Message) -> Message:
-    """One message from two of its records; each of them states the usage of the whole so far."""
-    parts = (*first.parts, *(part for part in second.parts if part not in first.parts))
-    usages = [one for one in (first.usage, second.usage) if one is not None]
-    usage = max(usages, key=lambda one: one.output, default=None)
-    return replace(first, parts=parts, usage=usage, model=first.model or second.model)
+def _joined(one: Message | Spent, other: Message | Spent) -> Message | Spent | None:
+    """One message from two of its records, each of which states the usage so far; None for two messages."""
+    first, second = (each.message if isinstance(each, Spent) else each for each in (one, other))
+    if first.id is None or first.id != second.id or first.role != second.role:
+        return None
+    usages = [usage for usage in (first.usage, second.usage) if usage is not None]
+    usage = max(usages, key=lambda each: each.output, default=None)
+    shown = [each for each in (one, other) if isinstance(each, Message)]
+    parts = list[Part]()
+    for part in (part for each in shown for part in each.parts):
+        if part not in parts:
+            parts.append(part)
+    lead = shown[0] if shown else first
+    whole = replace(lead, parts=tuple(parts), usage=usage, model=first.model or second.model)
+    return whole if shown else Spent(whole)
+
+
+def _final(pending: Message | Spent | None) -> Iterator[Item]:
+    if isinstance(pending, Message):
+        yield pending
+    elif pending is not None and pending.message.usage is not None:
+        yield UsageEvent(pending.message.usage, pending.message.model, pending.message.time)

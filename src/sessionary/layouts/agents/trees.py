@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
+from sessionary.layouts.agents.logs import Verdict
 from sessionary.transcript.branches import Tip, Tree
 
 REWOUND = "of branches that were rewound or abandoned"
@@ -80,16 +81,18 @@ class TreePlan:
             self.hidden = Counter({REWOUND: count, **self.hidden})
         self._tree, self._shown = Tree(), set()
 
-    def takes(self, record: dict[str, Any]) -> bool:
+    def verdict(self, record: dict[str, Any]) -> Verdict:
         if self._left_out(record):
-            return False
+            return Verdict.SPENT
         node = self._node(record)
         if node is None:
-            return True
+            return Verdict.SHOWN
         again = node.id in self._seen and not (self._split and node.id == self._previous)
         self._seen.add(node.id)
         self._previous = node.id
-        return not again and node.id not in self._gone
+        if again:
+            return Verdict.COPY
+        return Verdict.SPENT if node.id in self._gone else Verdict.SHOWN
 
     def state(self) -> bytes:
         return msgpack.encode(self._tip)

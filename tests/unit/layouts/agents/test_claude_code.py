@@ -144,6 +144,25 @@ def test_a_rewound_branch_is_left_out_and_reported(home: Path) -> None:
     )  # fmt: skip
 
 
+def test_what_rewound_and_inner_responses_cost_counts_once(home: Path) -> None:
+    def answer(number: int, parent: int, name: str, output: int, **fields: Any) -> dict[str, Any]:
+        message = {"id": name, "model": "opus", "usage": {"output_tokens": output}}
+        return record("assistant", number, parent, f"text {number}", message=message, **fields)
+
+    ref = write(
+        home,
+        record("user", 1, None, "Start"),
+        answer(2, 1, "m1", 3),
+        answer(3, 2, "m1", 5),
+        record("user", 4, 1, "Other"),
+        answer(5, 4, "m2", 7),
+        answer(6, 5, "m3", 11, isSidechain=True),
+    )
+    found = summary(home, ref)
+    assert found.usage_by_model() == {"opus": Usage(output=23)}
+    assert (found.messages, found.turns) == (3, 2)
+
+
 def test_results_of_parallel_calls_stay_on_the_line(home: Path) -> None:
     ref = write(
         home,

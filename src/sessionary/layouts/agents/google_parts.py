@@ -1,0 +1,85 @@
+"""Content as the Gemini API has it, which Gemini CLI and Qwen Code store: parts of a message, and counts of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sessionary.codec import encode_line
+from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
+from sessionary.model import Other, Part, Text, Thinking, ToolCall, ToolResult, Usage
+
+_UNNAMED = "?"
+
+
+def parts_of(content: Any) -> Iterator[Part]:
+    """The parts of a content: a text, a part, or a list of these."""
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            if part:
+                yield Text(part)
+        elif isinstance(part, dict):
+            yield from _part(part)
+        elif part is not None:
+            yield Other(type(part).__name__, part)
+
+
+def _part(part: dict[str, Any]) -> Iterator[Part]:
+    call, response = object_of(part.get("functionCall")), object_of(part.get("functionResponse"))
+    if isinstance(part.get("text"), str):
+        if part["text"]:
+            yield Thinking(part["text"]) if part.get("thought") is True else Text(part["text"])
+    elif call:
+        name = text_or_none(call.get("name")) or _UNNAMED
+        yield ToolCall(text_or_none(call.get("id")), name, call.get("args"))
+    elif response:
+        told = object_of(response.get("response"))
+        yield ToolResult(text_or_none(response.get("id")), response_text(response), "error" in told)
+    elif part:
+        yield Other(next(iter(part)), part)
+
+
+def response_text(response: Mapping[str, Any]) -> str:
+    """The words of a function's response: its output or error, else all of it as JSON."""
+    told = response.get("response")
+    if isinstance(told, str):
+        return told
+    for key in ("output", "error"):
+        if isinstance(object_of(told).get(key), str):
+            return str(object_of(told)[key])
+    return json_text(told)
+
+
+def result_text(result: Any) -> str:
+    """The words of a stored result: function responses, texts, and the type of everything else."""
+    words = []
+    for part in result if isinstance(result, list) else [result]:
+        for one in parts_of(part):
+            if isinstance(one, ToolResult):
+                words.append(one.text)
+            else:
+                words.append(one.text if isinstance(one, Text | Thinking) else f"[{_kind(one)}]")
+    return "\n".join(words)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; nothing for None."""
+    return "" if value is None else encode_line(value).decode("utf-8", "replace")
+
+
+def usage_of(prompt: Any, output: Any, cached: Any, thoughts: Any, tool: Any, total: Any) -> Usage:
+    """Tokens, each counted once. The prompt includes what was cached; the output may include the thoughts."""
+    given, made, thought, used = count_of(prompt), count_of(output), count_of(thoughts), count_of(tool)
+    cached_part = min(count_of(cached), given)
+    if thought and count_of(total) and count_of(total) == given + made + used:
+        made = max(made - thought, 0)
+    return Usage(given - cached_part + used, made, cached_part, 0, thought)
+
+
+def texts_only(content: Any) -> str:
+    """The texts of a content."""
+    return "\n".join(part.text for part in parts_of(content) if isinstance(part, Text))
+
+
+def _kind(part: Part) -> str:
+    return part.kind if isinstance(part, Other) else "call"
