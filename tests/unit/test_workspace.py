@@ -107,12 +107,13 @@ def test_only_random_ids_are_shortened(tmp_path: Path) -> None:
         "0123456789abcdef0123456789abcdef",
     ]
     workspace = make(tmp_path, *ids)
-    short = {ref.session_id: workspace.short_ids([ref])[0] for ref in workspace.refs()}
+    short = {ref.session_id: workspace.short_ids([ref])[ref] for ref in workspace.refs()}
     assert [short[session_id] for session_id in ids] == [
         ROOT[:8], OTHER[:8], "9c1d2e3f", "sign-in-2026-01-09", "my-long-session-name", "01234567",
     ]  # fmt: skip
     like_a_uuid = "sign-in1-feat-ures-with-hyphens-alike"[:36]
-    assert workspace.short_ids([SessionRef("feature", like_a_uuid, "/s", "-p")]) == [like_a_uuid]
+    feature = SessionRef("feature", like_a_uuid, "/s", "-p")
+    assert workspace.short_ids([feature]) == {feature: like_a_uuid}
 
 
 def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:
@@ -200,5 +201,5 @@ def test_every_short_id_names_its_session_and_no_other(ids: set[str]) -> None:
             return iter(refs)
 
     workspace = Fixed(Path("/nowhere"))
-    for ref, short in zip(refs, workspace.short_ids(refs), strict=True):
+    for ref, short in workspace.short_ids(refs).items():
         assert workspace.find(short) == ref

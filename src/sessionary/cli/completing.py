@@ -65,8 +65,8 @@ def _items(workspace: Workspace, able: Capability | None, begun: str) -> Iterato
     ]
     summaries.sort(key=lambda one: one.updated.timestamp() if one.updated else 0.0, reverse=True)
     short = workspace.short_ids([summary.ref for summary in summaries])
-    for summary, name in zip(summaries, short, strict=True):
-        whole = summary.ref.session_id
+    for summary in summaries:
+        whole, name = summary.ref.session_id, short[summary.ref]
         if _begins(whole, begun):
             title = one_line(summary.title or "")[:_TITLE] or None
             yield CompletionItem(name if _begins(name, begun) else whole, help=title)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from sessionary.cli import formatting, homes, options, output, table
-from sessionary.cli.choice import all_summaries, names_of, slugs_of, tell_none, tell_partly
+from sessionary.cli.choice import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.table import Column
 from sessionary.cli.text import fit, one_line
-from sessionary.model import Severity, Summary
+from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import KINDS, SHORT, Workspace
 
 _WELL = frozenset({"ok", Severity.note.name})
@@ -42,24 +42,6 @@ _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 
 _TITLE = 10
 """Minimum width of a title, in cells, as long as another column can be left out."""
-
-
-class _Wanted(NamedTuple):
-    """Which sessions to list.
-
-    Attributes:
-        since, until: the options of these names.
-        kinds, healths: any of these; empty for all.
-        sort: their order.
-        limit: how many at most; 0 for all.
-    """
-
-    since: datetime | None
-    until: datetime | None
-    kinds: tuple[str, ...]
-    healths: tuple[str, ...]
-    sort: str
-    limit: int
 
 
 @click.command(
@@ -109,9 +91,12 @@ def list_command(
     until: datetime | None,
     all_: bool,
     top_level: bool,
+    kinds: tuple[str, ...],
+    healths: tuple[str, ...],
+    sort: str,
+    limit: int,
     json_: bool,
     jsonl: bool,
-    **chosen_by: Any,
 ) -> int:
     """List sessions, newest first.
 
@@ -125,22 +110,25 @@ def list_command(
     details.
     """
     options.one_format(json_, jsonl)
-    wanted = _Wanted(since, until, **chosen_by)
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
-    slugs = None
-    if project is not None:
-        slugs = slugs_of(workspace, [one.ref for one in found], project, failure)
-    chosen = _chosen(_marked(workspace, found), wanted, slugs)
-    shown = [row for row in chosen if row.is_top or not top_level]
-    objects = (as_object(row.summary) for row in shown[: wanted.limit or None])
-    if jsonl:
-        output.values(objects)
-    elif json_:
-        output.value(list(objects))
+    healths = tuple(health for word in healths for health in _HEALTHS[word])
+    chosen = [
+        one
+        for one in of_project(workspace, found, project, failure)
+        if _is_within(one.updated, since, until)
+        and (not kinds or one.ref.kind in kinds)
+        and (not healths or one.health in healths)
+    ]
+    chosen.sort(key=_rank, reverse=True)
+    if sort in _SORTS:
+        chosen.sort(key=_SORTS[sort])
+    if json_ or jsonl:
+        shown = [one for one in chosen if not (top_level and one.nested)]
+        output.items(map(as_object, shown[: limit or None]), jsonl=jsonl)
     elif chosen:
-        _print(workspace, found, chosen, all_=all_, limit=wanted.limit)
-        _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=wanted.limit)
+        _print(workspace, found, chosen, all_=all_, limit=limit)
+        _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
@@ -148,66 +136,21 @@ def list_command(
     return tell_partly(failure, "listed")
 
 
-class _Row(NamedTuple):
-    """A session that was found.
-
-    Attributes:
-        summary: what is known of it.
-        place: its place among all that were found.
-        is_top: it is no session of a sub-agent.
-    """
-
-    summary: Summary
-    place: int
-    is_top: bool
-
-
-def _marked(workspace: Workspace, found: list[Summary]) -> list[_Row]:
-    keys = workspace.short_keys([summary.ref for summary in found])
-    return [
-        _Row(summary, place, keys[place] == summary.ref.session_id) for place, summary in enumerate(found)
-    ]
-
-
-def _chosen(found: list[_Row], wanted: _Wanted, slugs: set[str] | None) -> list[_Row]:
-    """The sessions of these projects that match, in the requested order."""
-    healths = {health for word in wanted.healths for health in _HEALTHS[word]}
-    chosen = [
-        row
-        for row in found
-        if (slugs is None or row.summary.ref.project in slugs)
-        and _is_within(row.summary.updated, wanted.since, wanted.until)
-        and (not wanted.kinds or row.summary.ref.kind in wanted.kinds)
-        and (not healths or row.summary.health in healths)
-    ]
-    chosen.sort(key=_rank, reverse=True)
-    if wanted.sort in _SORTS:
-        chosen.sort(key=lambda row: _SORTS[wanted.sort](row.summary))
-    return chosen
-
-
-def _rank(row: _Row) -> tuple[float, str, str]:
+def _rank(one: Summary) -> tuple[float, str, str]:
     """The time of the last change, minus infinity if it is unknown; then the id, then the folder."""
-    ref, updated = row.summary.ref, row.summary.updated
-    return updated.timestamp() if updated else -math.inf, ref.session_id, ref.locator
+    return one.updated.timestamp() if one.updated else -math.inf, one.ref.session_id, one.ref.locator
 
 
-def _print(workspace: Workspace, found: list[Summary], chosen: list[_Row], *, all_: bool, limit: int) -> None:
+def _print(
+    workspace: Workspace, found: list[Summary], chosen: list[Summary], *, all_: bool, limit: int
+) -> None:
     """Print the table."""
-    short = workspace.short_ids([summary.ref for summary in found])
-    names = names_of(workspace, [row.summary for row in chosen])
-    shown = list(_below_parents(chosen)) if all_ else [(row, 0) for row in chosen if row.is_top]
-    some = shown[: limit or None]
+    short = workspace.short_ids([one.ref for one in found])
+    shown = list(_below_parents(chosen)) if all_ else [(one, 0) for one in chosen if not one.nested]
+    rows = [(one, short[one.ref], depth) for one, depth in shown[: limit or None]]
+    columns = list(_columns(rows, names_of(workspace, chosen)))
     with output.paged():
-        output.lines(
-            table.lines(
-                list(_columns([(row.summary, short[row.place], depth) for row, depth in some], names)),
-                output.room(),
-                stretch="TITLE",
-                drop=_GOES_FIRST,
-                least=_TITLE,
-            )
-        )
+        output.lines(table.lines(columns, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 
 
 def _columns(rows: list[tuple[Summary, str, int]], projects: Mapping[str | None, str]) -> Iterator[Column]:
@@ -273,27 +216,26 @@ def as_object(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _below_parents(rows: list[_Row]) -> Iterator[tuple[_Row, int]]:
+def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:
     """Every session with its depth: sub-sessions behind their parents; those without one come last."""
-    children: dict[str | None, list[_Row]] = {}
-    for row in rows:
-        if not row.is_top:
-            children.setdefault(row.summary.parent, []).append(row)
-    seen: set[int] = set()
-    for start in chain((row for row in rows if row.is_top), rows):
+    children: dict[str | None, list[Summary]] = {}
+    for one in found:
+        if one.nested:
+            children.setdefault(one.parent, []).append(one)
+    seen: set[SessionRef] = set()
+    for start in chain((one for one in found if not one.nested), found):
         todo = [(start, 0)]
         while todo:
-            row, depth = todo.pop()
-            if row.place not in seen:
-                seen.add(row.place)
-                yield row, depth
-                below = children.get(row.summary.ref.session_id, [])
-                todo += [(child, depth + 1) for child in reversed(below)]
+            one, depth = todo.pop()
+            if one.ref not in seen:
+                seen.add(one.ref)
+                yield one, depth
+                todo += [(child, depth + 1) for child in reversed(children.get(one.ref.session_id, []))]
 
 
-def _say_more(home: Path | None, chosen: list[_Row], left_out: int, *, all_: bool, limit: int) -> None:
+def _say_more(home: Path | None, chosen: list[Summary], left_out: int, *, all_: bool, limit: int) -> None:
     """Print how many sessions are not shown and how many are damaged."""
-    shown = len(chosen) if all_ else sum(row.is_top for row in chosen)
+    shown = len(chosen) if all_ else sum(not one.nested for one in chosen)
     if limit and shown > limit:
         output.aside(f"{formatting.count(shown - limit, 'more session')}: raise --limit to show them")
     if left_out:
@@ -301,7 +243,7 @@ def _say_more(home: Path | None, chosen: list[_Row], left_out: int, *, all_: boo
         output.aside(f"{left_out:,} {do} not match these filters")
     if hidden := len(chosen) - shown:
         output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
-    damaged = sum(row.summary.health not in _WELL for row in chosen)
+    damaged = sum(one.health not in _WELL for one in chosen)
     if damaged:
         look = one_line(formatting.command(home, "check"))
         are = "session is" if damaged == 1 else "sessions are"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -121,21 +122,32 @@ def search_command(
     if top_level:
         nested = {one.ref.locator for one in gathered(workspace.summaries())[0] if one.nested}
         asked = [ref for ref in asked if ref.locator not in nested]
-    search = workspace.search(query, asked)
-    hits = _Hits(search, limit)
-    if jsonl:
-        for hit in hits:
-            output.values([as_object(hit)])
-            output.flush()
-    elif json_:
-        output.value(_report(list(hits), hits, search.stats))
-    else:
-        with output.paged():
-            _print(workspace, refs, hits)
-            _tell(hits, search)
-    _tell_problems(search.stats, home)
-    unread = any(problem.code == "unreadable_file" for problem in search.stats.problems)
+    hits = workspace.search(query, asked, limit=limit)
+    with ExitStack() as stack:
+        if not (json_ or jsonl):
+            stack.enter_context(output.paged())
+        progress = stack.enter_context(Progress("searching", hits.size))
+        hits.passed = progress.advance
+        found = _shown_alone(hits, progress)
+        if jsonl:
+            for hit in found:
+                output.values([as_object(hit)])
+                output.flush()
+        elif json_:
+            output.value(_report(list(found), hits))
+        else:
+            _print(workspace, refs, found)
+            _tell(hits)
+    _tell_problems(hits.stats, home)
+    unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
+
+
+def _shown_alone(hits: Hits, progress: Progress) -> Iterator[Hit]:
+    """The hits, with the progress bar removed while each is printed."""
+    for hit in hits:
+        progress.pause()
+        yield hit
 
 
 def as_object(hit: Hit) -> dict[str, Any]:
@@ -158,39 +170,10 @@ def as_object(hit: Hit) -> dict[str, Any]:
     }
 
 
-class _Hits:
-    """The hits up to the limit, with the progress bar that stands between them.
-
-    Attributes:
-        count: hits so far.
-        sessions: sessions that have one.
-        stopped: whether the limit ended the search.
-    """
-
-    def __init__(self, search: Hits, limit: int) -> None:
-        self._search = search
-        self._limit = limit
-        self.count = 0
-        self.sessions: set[str] = set()
-        self.stopped = False
-
-    def __iter__(self) -> Iterator[Hit]:
-        with Progress("searching", self._search.size) as progress:
-            self._search.passed = progress.advance
-            for hit in self._search:
-                if self._limit and self.count == self._limit:
-                    self.stopped = True
-                    return
-                self.count += 1
-                self.sessions.add(hit.ref.locator)
-                progress.pause()
-                yield hit
-
-
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:
     """Each hit as soon as it is found, under the title of its session."""
     now = datetime.now(UTC)
-    short = dict(zip([ref.locator for ref in refs], workspace.short_ids(refs), strict=True))
+    short = workspace.short_ids(refs)
     projects = project_names(workspace, {ref.project for ref in refs})
     last = None
     for hit in hits:
@@ -200,7 +183,7 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
             project = projects.get(hit.ref.project, "") if hit.ref.project else ""
             output.lines(_title(_name_of(workspace, hit.ref), project))
             last = hit.ref.locator
-        output.lines(_told(hit, short.get(hit.ref.locator, hit.ref.session_id), now))
+        output.lines(_told(hit, short.get(hit.ref, hit.ref.session_id), now))
         output.flush()
 
 
@@ -273,10 +256,11 @@ def _mark(text: str, mark: Span) -> str:
     return f"»{harmless(text[mark.start : mark.end])}«"
 
 
-def _report(found: list[Hit], hits: _Hits, told: SearchStats) -> dict[str, Any]:
+def _report(found: list[Hit], hits: Hits) -> dict[str, Any]:
+    told = hits.stats
     return {
         "hits": list(map(as_object, found)),
-        "complete": not hits.stopped,
+        "complete": hits.is_complete,
         "sessions": told.sessions,
         "bytes": told.bytes,
         "older": told.older,
@@ -285,16 +269,16 @@ def _report(found: list[Hit], hits: _Hits, told: SearchStats) -> dict[str, Any]:
     }
 
 
-def _tell(hits: _Hits, search: Hits) -> None:
+def _tell(hits: Hits) -> None:
     """How much was found in how much."""
-    told = search.stats
-    if hits.stopped:
+    told = hits.stats
+    if not hits.is_complete:
         output.aside(f"Stopped after {formatting.count(hits.count, 'hit')}; --limit 0 shows all.")
         return
     left_out = f", {told.older:,} of them older than --since" if told.older else ""
-    where = f"{formatting.count(search.sessions, 'session')} ({formatting.size(told.bytes)} read{left_out})"
+    where = f"{formatting.count(hits.sessions, 'session')} ({formatting.size(told.bytes)} read{left_out})"
     if hits.count:
-        output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
+        output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.found_in):,} of {where}")
     else:
         output.aside(f"No hits in {where}.")
     if told.undated:

@@ -12,6 +12,7 @@ import click
 from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
 from sessionary.cli.choice import all_summaries, of_project, project_names, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.model import SessionRef
 from sessionary.workspace.family import Kin, descent
 
 _ROOMY = 60
@@ -42,17 +43,14 @@ def tree_command(
     options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
-    refs = [summary.ref for summary in summaries]
     wanted = None if session is None else targets.session(workspace, session)
     tops = workspace.tree(of_project(workspace, summaries, project, failure))
     if wanted is not None:
         tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
-    if jsonl:
-        output.values(_objects(tops))
-    elif json_:
-        output.value(list(_objects(tops)))
+    if json_ or jsonl:
+        output.items(_objects(tops), jsonl=jsonl)
     else:
-        short = dict(zip([ref.locator for ref in refs], workspace.short_ids(refs), strict=True))
+        short = workspace.short_ids([summary.ref for summary in summaries])
         with output.paged():
             projects = project_names(workspace, {top.ref.project for top in tops})
             output.lines(_drawn(tops, short, projects, wanted.locator if wanted else None))
@@ -75,7 +73,7 @@ def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(
-    tops: list[Kin], short: dict[str, str], projects: Mapping[str | None, str], marked: str | None
+    tops: list[Kin], short: dict[SessionRef, str], projects: Mapping[str | None, str], marked: str | None
 ) -> Iterator[str]:
     """The tree; a blank line between families of more than one."""
     now = datetime.now(UTC)
@@ -96,7 +94,7 @@ def _drawn(
             yield paint(fit(one_line(projects[project]), room, keep_end=True), "bold")
         for one, levels in descent(top):
             facts = f"{f'{one.summary.messages:>6,}' if counted else ''}  {whens[id(one)]:>{wide}}  "
-            yield _line(one, levels, short[one.ref.locator], room, facts, paint, one.ref.locator == marked)
+            yield _line(one, levels, short[one.ref], room, facts, paint, one.ref.locator == marked)
 
 
 def _place_of(one: Kin, tops: list[Kin]) -> int:

@@ -23,8 +23,8 @@ from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.session_ids import LATEST
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace import naming
 from sessionary.workspace.failures import gathered, in_turn
+from sessionary.workspace.naming import short_ids
 from sessionary.workspace.stores import IN_PROJECTS, SYNC_LAYOUTS
 from sessionary.xdg import cache_folder
 
@@ -186,17 +186,12 @@ class Sessions:
         """True for the session of a sub-agent; False for a fork."""
         return self.layout_of(ref).short_key(ref) != ref.session_id
 
-    def short_keys(self, refs: Sequence[SessionRef]) -> list[str]:
-        """The part of its id that distinguishes each session: the whole id, except for sessions of sub-agents."""
-        known = self._by_kind
-        return [(known.get(ref.kind) or self.layout_of(ref)).short_key(ref) for ref in refs]
-
-    def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
+    def short_ids(self, refs: Iterable[SessionRef]) -> dict[SessionRef, str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
 
         Only random ids are shortened. One with a meaning, as that of a feature, stays whole.
         """
-        return naming.short_ids(refs, self.short_keys(refs))
+        return short_ids({ref: self.layout_of(ref).short_key(ref) for ref in refs})
 
     def _meanings(
         self,

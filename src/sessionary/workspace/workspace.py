@@ -64,19 +64,33 @@ class Hits:
         sessions: the number of sessions to search.
         size: the bytes of their conversations.
         stats: what was searched so far, and what could not be read.
+        limit: how many hits to find; 0 for all.
         passed: called with the bytes of each conversation that was searched.
+        count: the number of hits so far.
+        found_in: the sessions that they are in.
+        is_complete: False once the limit has ended the search.
     """
 
-    def __init__(self, search: Search, places: builtins.list[Place]) -> None:
+    def __init__(self, search: Search, places: builtins.list[Place], limit: int) -> None:
         self.sessions = len(places)
         self.size: int = sum(place.size for place in places)
         self.stats: SearchStats = search.told
+        self.limit = limit
         self.passed: Callable[[int], object] | None = None
+        self.count = 0
+        self.found_in: set[SessionRef] = set()
+        self.is_complete = True
         self._search = search
         self._places = places
 
     def __iter__(self) -> Iterator[Hit]:
-        return self._search.hits(self._places, passed=self.passed)
+        for hit in self._search.hits(self._places, passed=self.passed):
+            if self.limit and self.count == self.limit:
+                self.is_complete = False
+                return
+            self.count += 1
+            self.found_in.add(hit.ref)
+            yield hit
 
 
 class Workspace(Sessions):
@@ -195,7 +209,12 @@ class Workspace(Sessions):
         return Doctor(agents, catalogue_state(self.catalog))
 
     def search(
-        self, query: str | Query, refs: Iterable[SessionRef] | None = None, *, case: bool = False
+        self,
+        query: str | Query,
+        refs: Iterable[SessionRef] | None = None,
+        *,
+        case: bool = False,
+        limit: int = 0,
     ) -> Hits:
         """Find the messages that hold all words, each anywhere in the message, the newest sessions first.
 
@@ -205,6 +224,7 @@ class Workspace(Sessions):
             query: words between blanks; or a `search.Query`, which also selects roles, parts, tools and times.
             refs: the sessions to search; None for all.
             case: distinguish upper and lower case, of words.
+            limit: stop after so many hits; 0 for no limit.
 
         Raises:
             Invalid: there are no words.
@@ -219,7 +239,7 @@ class Workspace(Sessions):
                 raise Invalid("a search needs words", hint="give at least one word")
             query = Query(needles)
         asked = self.refs() if refs is None else refs
-        return Hits(Search(query, self._fs), places(self.layout_of, self.catalog, asked))
+        return Hits(Search(query, self._fs), places(self.layout_of, self.catalog, asked), limit)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.list_cmd import _rank, _Row
+from sessionary.cli.list_cmd import _rank
 from sessionary.model import SessionRef, Summary
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -21,8 +21,7 @@ def summary(session_id: str, updated: datetime | None, folder: str = "/s") -> Su
 
 
 def newest(summaries: list[Summary]) -> list[Summary]:
-    rows = [_Row(one, place, True) for place, one in enumerate(summaries)]
-    return [row.summary for row in sorted(rows, key=_rank, reverse=True)]
+    return sorted(summaries, key=_rank, reverse=True)
 
 
 @given(st.dictionaries(st.text("abc", max_size=4), st.none() | _near | _far))
