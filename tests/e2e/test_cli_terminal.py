@@ -71,7 +71,7 @@ def test_no_line_is_wider_than_the_terminal(home: Path, name: str) -> None:
 SLOW = """
 import sys, time
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-for name in ("summary", "check"):
+for name in ("header", "check"):
     def slow(self, *arguments, begun=getattr(AmplifierLayout, name)):
         time.sleep(0.03)
         return begun(self, *arguments)
