@@ -14,6 +14,7 @@ from sessionary.version import __version__
 COMMANDS = (
     "list",
     "show",
+    "open",
     "search",
     "events",
     "tree",
@@ -49,11 +50,13 @@ class Commands(LazyGroup):
 @click.command(
     cls=Commands,
     places=places_in("sessionary.cli", {name: f"{name.replace('-', '_')}_cmd" for name in COMMANDS}),
+    short={"resume": "open"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
   sessionary list                    all sessions, newest first
   sessionary show 3f0c81d2           read a session
+  sessionary open 3f0c81d2           continue it in its agent
   sessionary search "race condition" find messages by words
   sessionary check                   find damage
   sessionary repair 3f0c81d2         repair it

@@ -37,6 +37,9 @@ class Capability(Enum):
     EVENTS = "events"
     """A session may have an event log."""
 
+    RESUME = "resume"
+    """Its agent can continue a session by a command; see `Resumes`."""
+
     CHANGES = "changes"
     """Its sessions can be repaired, rewound, forked, renamed and moved to the trash, and that can be undone."""
 
@@ -171,6 +174,15 @@ class Layout(Protocol):
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
+        ...
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """A layout whose agent can continue a session by a command."""
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        """The program and its arguments, without a shell. It is to be run in the folder that the agent worked in."""
         ...
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.family import Kin
+    from sessionary.workspace.opening import Resume
 
 Target = SessionRef | Path
 """A session, or a file of messages or events wherever it lies."""
@@ -195,6 +196,19 @@ class Workspace(Sessions):
             if isinstance(layout, ChecksHome):
                 found += layout.check_home()
         return found
+
+    def resume(self, ref: SessionRef) -> Resume:
+        """How a session is continued in its agent: the command, its folder, and what would be refused.
+
+        Raises:
+            Unsupported: no command continues it, or it is the session of a sub-agent.
+            InvalidId: its id cannot be an argument of a program.
+            NotFound: the session is gone.
+        """
+        from sessionary.workspace.opening import resume_of
+
+        layout = self.layout_of(ref)
+        return resume_of(layout, self.summary(ref), builtins.list(self.check(ref)), self._fs)
 
     def doctor(self, *, now: datetime | None = None) -> Doctor:
         """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.

@@ -19,7 +19,7 @@ from sessionary.layouts.agents.fields import count_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
-from sessionary.layouts.base import Retention
+from sessionary.layouts.base import Capability, Retention
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -54,10 +54,14 @@ class ClaudeCodeLayout(LogLayout):
     """The sessions of Claude Code below one configuration folder."""
 
     name: ClassVar[str] = "claude_code"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(CONFIG) or os.path.expanduser("~/.claude"))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["claude", "--resume", ref.session_id]
 
     def retention(self) -> Retention:
         path = f"{self.home}/settings.json"

@@ -18,7 +18,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from sessionary.disk.fs import OS_FS, Fs, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import MTIME_GRACE, Location, Part, PartKind, location_of
+from sessionary.layouts.base import MTIME_GRACE, Capability, Location, Part, PartKind, location_of
 from sessionary.layouts.clock import last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
@@ -57,6 +57,7 @@ class OpenCodeLayout(AgentLayout):
     """The sessions of OpenCode below its data folder."""
 
     name: ClassVar[str] = "opencode"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         super().__init__(home, fs, now=now)
@@ -67,6 +68,10 @@ class OpenCodeLayout(AgentLayout):
     def default_home(cls) -> Path:
         data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
         return Path(data) / "opencode"
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        program = "kilo" if ref.locator.startswith(f"{os.path.dirname(str(self.home))}/kilo/") else "opencode"
+        return [program, "--session", ref.session_id]
 
     def locations(self) -> Iterator[Location]:
         yield from (location_of(self._fs, root) for root in self._roots())

@@ -78,6 +78,7 @@ def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
         size=below + sum([found.st_size for found in stats.values()]),
         turn_count=count if type(count) is int else None,
         problems=problems,
+        cwd=_text(metadata.get("working_dir")),
     )
 
 

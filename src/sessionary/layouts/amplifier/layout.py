@@ -71,6 +71,9 @@ class AmplifierLayout:
         self._fs = fs
         self._now = now
 
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["amplifier", "session", "resume", ref.session_id]
+
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))
 

@@ -1,0 +1,134 @@
+"""`sessionary open`: the command that continues a session, where it is run, and what would be refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary.cli import main
+from tests.e2e.driving import documented
+
+ID = "3f0c81d2-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "SESSIONARY_HOME", "OPENCODE_DB"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my app").mkdir()
+    return tmp_path
+
+
+def record(home: Path, number: int, kind: str, content: Any) -> dict[str, Any]:
+    return {
+        "type": kind, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number > 1 else None,
+        "timestamp": f"2026-03-01T09:0{number}:00Z", "cwd": str(home / "my app"),
+        "message": {"role": kind, "content": content},
+    }  # fmt: skip
+
+
+def talk(home: Path, *contents: Any, name: str = ID) -> Path:
+    path = home / ".claude" / "projects" / "-w" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kinds = ["user", "assistant", "user", "assistant"]
+    records = [record(home, at + 1, kinds[at], content) for at, content in enumerate(contents)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
+
+
+CALL = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}]
+
+
+def program(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `claude` that writes down where and how it was called, and ends with 7."""
+    folder, seen = home / "bin", home / "seen.json"
+    folder.mkdir()
+    code = (
+        f"import json, os, sys; json.dump([os.getcwd(), sys.argv[1:]], open({str(seen)!r}, 'w')); sys.exit(7)"
+    )
+    (folder / "claude").write_text(f"#!{sys.executable}\n{code}\n")
+    (folder / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return seen
+
+
+@pytest.mark.parametrize("command", ["open", "resume"])
+def test_the_printed_line_runs_the_agent_in_its_folder(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    talk(home, "Fix it", "Done.")
+    seen = program(home, monkeypatch)
+    assert main([command, ID[:8]]) == 0
+    printed = capsys.readouterr().out
+    assert printed == f"cd '{home}/my app' && claude --resume {ID}\n"
+    assert subprocess.run(printed, shell=True, check=False).returncode == 7
+    assert json.loads(seen.read_text()) == [str(home / "my app"), ["--resume", ID]]
+
+
+def test_it_runs_the_agent_itself(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(home, "Fix it", "Done.")
+    seen = program(home, monkeypatch)
+    assert main(["open", ID, "--run", "--yes"]) == 7
+    assert json.loads(seen.read_text()) == [str(home / "my app"), ["--resume", ID]]
+    assert main(["open", ID, "--run"]) == 12, "without a terminal nobody confirms"
+    assert "give --yes" in capsys.readouterr().err
+    (home / "bin" / "claude").unlink()
+    assert main(["open", ID, "--run", "--yes"]) == 10
+    assert "the program claude is not installed" in capsys.readouterr().err
+
+
+def test_what_the_agent_may_refuse_is_said_first(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk(home, "Fix it", CALL, "Never mind")
+    assert main(["open", ID]) == 13
+    printed = capsys.readouterr()
+    assert "orphaned_call" in printed.err
+    assert printed.out.endswith(f"claude --resume {ID}\n"), "it is printed all the same"
+
+
+def test_a_folder_that_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk(home, "Fix it", "Done.")
+    (home / "my app").rmdir()
+    assert main(["open", ID]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"claude --resume {ID}\n"
+    assert "is missing" in printed.err
+    assert main(["open", ID, "--run", "--yes"]) == 10
+
+
+@pytest.mark.parametrize("name", ["--version", "-h"])
+def test_an_id_that_looks_like_an_option_is_never_passed(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = talk(home, "Fix it", name=name)
+    assert main(["open", "--", str(path)]) == 12
+    printed = capsys.readouterr()
+    assert printed.out == ""
+
+
+def test_a_session_that_no_command_continues(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / ".claude" / "projects" / "-w" / ID / "subagents"
+    talk(home, "Fix it", "Done.")
+    folder.mkdir(parents=True)
+    (folder / "agent-1.jsonl").write_text(json.dumps(record(home, 1, "user", "Help")) + "\n")
+    assert main(["open", "agent-1"]) == 18
+    assert f"`sessionary open {ID}`" in capsys.readouterr().err
+
+
+def test_the_fields_of_json_are_documented(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk(home, "Fix it", CALL, "Never mind")
+    assert main(["open", ID, "--json"]) == 13
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == documented("sessionary open")[0]
+    assert document["command"] == ["claude", "--resume", ID]
+    assert (document["folder"], document["folder_exists"]) == (str(home / "my app"), True)
+    assert [one["code"] for one in document["problems"]] == ["orphaned_call"]
