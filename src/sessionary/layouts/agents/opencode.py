@@ -346,7 +346,7 @@ class OpenCodeLayout(AgentLayout):
             created=parse_time(row.get("time_created")),
             updated=updated,
             size=size,
-            problems=[*fold.unanswered(), *problems],
+            problems=problems,
         )
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:

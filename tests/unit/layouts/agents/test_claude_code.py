@@ -306,7 +306,7 @@ def test_what_is_no_session_is_left_out(home: Path) -> None:
 
 
 def test_it_grants_no_change() -> None:
-    assert ClaudeCodeLayout.capabilities == {Capability.NESTS}
+    assert ClaudeCodeLayout.capabilities == {Capability.NESTS, Capability.RESUME}
     assert ClaudeCodeLayout in registry.AGENTS
 
 

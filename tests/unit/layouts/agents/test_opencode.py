@@ -347,7 +347,7 @@ def test_nothing_is_written(home: Path, store: Store) -> None:
     assert {
         path: (path.read_bytes(), path.stat().st_mtime_ns) for path in home.rglob("*") if path.is_file()
     } == before
-    assert OpenCodeLayout.capabilities == {Capability.NESTS}
+    assert OpenCodeLayout.capabilities == {Capability.NESTS, Capability.RESUME}
 
 
 @pytest.mark.lane("samples")
