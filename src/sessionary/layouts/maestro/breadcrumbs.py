@@ -347,17 +347,16 @@ def read_boxes(
             yield file, read_crumb(fs, file, now=now)
 
 
-def in_order(reads: Iterable[Crumb]) -> list[Crumb]:
+def in_order(reads: Iterable[tuple[CrumbFile, Crumb]]) -> list[tuple[CrumbFile, Breadcrumb]]:
     """The readable breadcrumbs by time, depth and id. Of exact duplicates, such as a synchroniser's copies, one."""
     seen: dict[str, list[Breadcrumb]] = {}
-    found: list[tuple[tuple[str, int, str], Crumb]] = []
-    for read in reads:
+    found: list[tuple[CrumbFile, Breadcrumb]] = []
+    for file, read in reads:
         crumb = read.breadcrumb
         if crumb is not None and crumb not in (same := seen.setdefault(crumb.breadcrumb_id, [])):
             same.append(crumb)
-            found.append((sort_key(crumb), read))
-    found.sort(key=lambda pair: pair[0])
-    return [read for _, read in found]
+            found.append((file, crumb))
+    return sorted(found, key=lambda pair: sort_key(pair[1]))
 
 
 def gather(
@@ -382,9 +381,9 @@ def gather(
     """
     first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
     problems: list[Problem] = []
-    reads = [read for _, read in read_boxes(fs, folders, problems)]
-    problems += [problem for read in reads for problem in read.problems]
-    found = [read.breadcrumb for read in in_order(reads) if read.breadcrumb is not None]
+    reads = list(read_boxes(fs, folders, problems))
+    problems += [problem for _, read in reads for problem in read.problems]
+    found = [crumb for _, crumb in in_order(reads)]
     if depth is not None:
         found = [crumb for crumb in found if crumb.depth_level == depth]
     if first is not None or last is not None:

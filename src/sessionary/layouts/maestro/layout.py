@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from itertools import islice
+from datetime import UTC
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sessionary.disk.fs import (
     OS_FS,
@@ -20,25 +20,33 @@ from sessionary.disk.fs import (
     is_folder,
     not_found,
     placeholder_name,
+    require_regular,
     size_of,
     storage_failed,
 )
-from sessionary.errors import SessionaryError, StorageFailed
+from sessionary.errors import NotFound, SessionaryError, StorageFailed
+from sessionary.layouts import conflict_copies
 from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
+from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
-from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, in_order, read_boxes
+from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, in_order, read_boxes, unreadable
 from sessionary.layouts.maestro.lost import lost_problems
 from sessionary.layouts.maestro.messages import messages_of
-from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION
+from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.paths import mailboxes, walk
-from sessionary.layouts.maestro.session_file import read_session, zone_in
-from sessionary.layouts.maestro.summary import look, unreadable_summary
-from sessionary.layouts.maestro.times import zone_signature
-from sessionary.model import Cursor, Entry, FileCursor, Item, Problem, Record, SessionRef, Summary
+from sessionary.layouts.maestro.records import WorkSession
+from sessionary.layouts.maestro.session_file import problem_of, read_session
+from sessionary.layouts.maestro.times import parse_time, session_zone, zone_signature
+from sessionary.model import Cursor, Header, Item, Problem, SessionRef, Severity
+from sessionary.transcript.fold import short_title
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 KIND = "work"
+AGENT = "maestro"
 
 
 class MaestroLayout:
@@ -119,29 +127,46 @@ class MaestroLayout:
             found.append(of(self._root, lambda path: False))
         return b"".join(found) if all(found) else UNKNOWN
 
-    def summary(self, ref: SessionRef) -> Summary:
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        folder, path, now = ref.locator, f"{ref.locator}/{SESSION}", self._now()
         try:
-            return look(self._fs, ref, self._boxes(ref), self._now())
+            place, names = self._fs.stat(folder), self._fs.listdir(folder)
         except FileNotFoundError:
-            raise not_found(ref.locator, f"Work session '{ref.session_id}' not found") from None
+            raise _gone(ref) from None
         except OSError as error:
-            return unreadable_summary(ref, error)
-
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
-        """As `Layout.entries`. A cursor counts messages: a breadcrumb with an older time that came later moves them."""
-        try:
-            place = self._fs.stat(f"{ref.locator}/{SESSION}")
-        except FileNotFoundError:
-            raise not_found(ref.locator, f"Work session '{ref.session_id}' not found") from None
-        except OSError as error:
-            raise storage_failed(error, "read", ref.locator) from error
-        begin = after.offset if after is not None else 0
-        return islice(self._entries(ref, place), begin, None)
+            return Header(AGENT, problems=[unreadable(folder, error)])
+        session, problems, listed = self._document(ref)
+        problems += conflict_copies.problems(self._fs, folder, names, (SESSION, LOG), ref.session_id)
+        stated = [("the newest breadcrumb", fold.updated)]
+        if session is not None:
+            stated.append(("modified", parse_time(session.modified)))
+        changed = changed_at(now, place.st_mtime, place.st_ctime)
+        updated, late = last_change(stated, changed, now, path)
+        files = [f"{folder}/{name}" for name in names if name[0] != "."]
+        files += [file.path for box in self._boxes(ref) for file in crumb_files(self._fs, box, [])]
+        return Header(
+            AGENT,
+            None if session is None else _title(session),
+            None if session is None else session.parent,
+            None if session is None else parse_time(session.created),
+            updated,
+            sum(_size(self._fs, file) for file in files),
+            problems=[*problems, *late],
+            listed=listed,
+        )
 
     def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        from sessionary.transcript.typed import typed  # here, since a list needs no messages
+        return from_start(self._items(ref), after)
 
-        return from_start(typed(self.entries(ref), ref.locator), after)
+    def _items(self, ref: SessionRef) -> Iterator[Item]:
+        session, _, _ = self._document(ref)
+        zone = UTC if session is None else session_zone(session.created)
+        closed: list[Problem] = []
+        reads = list(read_boxes(self._fs, self._boxes(ref), closed, now=self._now()))
+        yield from closed
+        yield from (problem for _, read in reads for problem in read.problems)
+        for file, crumb in in_order(reads):
+            yield from messages_of(crumb, file.path, zone)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator
@@ -161,7 +186,11 @@ class MaestroLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from self.summary(ref).problems
+        from sessionary.layouts.summary import (
+            summary_of,  # here, since a list that reads nothing needs it not
+        )
+
+        yield from summary_of(self, ref).problems
         boxes = self._boxes(ref)
         yield from checking.mailbox_problems(self._root, ref.locator, boxes)
         # The summary has the problems of unreadable folders and documents.
@@ -186,22 +215,43 @@ class MaestroLayout:
     def _boxes(self, ref: SessionRef) -> list[str]:
         return mailboxes(self._fs, self._root, ref.session_id, ref.locator)
 
-    def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
-        reads = read_boxes(self._fs, self._boxes(ref), [], now=self._now())
-        zone = zone_in(self._fs, ref.locator)
-        index = 0
-        for read in in_order(read for _, read in reads):
-            assert read.breadcrumb is not None
-            for message in messages_of(read.breadcrumb, zone):
-                after = FileCursor(place.st_dev, place.st_ino, index + 1)
-                yield Entry(index, Record(message, 1, 0, read.data), after)
-                index += 1
+    def _document(self, ref: SessionRef) -> tuple[WorkSession | None, list[Problem], bool]:
+        """The session of a folder, what is wrong with its document, and whether lists show it."""
+        path = f"{ref.locator}/{SESSION}"
+        try:
+            session = read_session(path, fs=self._fs)
+        except NotFound:
+            raise _gone(ref) from None
+        except SessionaryError as error:
+            return None, [problem_of(path, error)], not error.details.get("legacy")
+        if session.session_id == ref.session_id:
+            return session, [], True
+        words = f"the folder has another name than its session, {session.session_id}; the document is used"
+        return session, [Problem("id_differs", Severity.note, path, None, None, words)], True
 
 
 def _is_own(path: str) -> bool:
     """False for what belongs to the sessions below, and for hidden files, as locks are."""
     first, _, rest = path.partition("/")
     return not path.rpartition("/")[2].startswith(".") and (not rest or first == BREADCRUMBS)
+
+
+def _gone(ref: SessionRef) -> NotFound:
+    return not_found(ref.locator, f"Work session '{ref.session_id}' not found")
+
+
+def _title(session: WorkSession) -> str | None:
+    """What the session is for, else what it is about."""
+    texts = (session.purpose, *map(session.related_entity.get, ("name", "id", "track_id")))
+    return next((title for text in texts if isinstance(text, str) and (title := short_title(text))), None)
+
+
+def _size(fs: Fs, path: str) -> int:
+    """The bytes of a file; 0 for anything else."""
+    try:
+        return require_regular(fs.stat(path)).st_size
+    except OSError:
+        return 0
 
 
 def _kind(name: str) -> PartKind:

@@ -116,7 +116,8 @@ class MaestroSyncLayout(MaestroLayout):
         return locked(self._fs, ref.locator)
 
     def parent(self, ref: SessionRef) -> str | None:
-        return self.summary(ref).parent
+        session, _, _ = self._document(ref)
+        return None if session is None else session.parent
 
     def backup_of(self, name: str) -> str | None:
         return None

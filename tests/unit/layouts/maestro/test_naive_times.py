@@ -35,6 +35,7 @@ from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.maestro.times import SETTING, parse_time, stamp_of, zone_signature
 from sessionary.layouts.summary import summaries
 from sessionary.mailbox import Mailbox
+from sessionary.model import Message
 from sessionary.workspace import Workspace
 from tests.messages import echo, prompts
 
@@ -196,8 +197,9 @@ def test_the_breadcrumbs_of_the_original_are_local_too(
     (folder / f"{stamp}.json").write_text(json.dumps(vars(note()) | {"timestamp": stamp}))
     (summary,) = summaries(MaestroLayout(tmp_path))
     assert (summary.created, summary.updated) == (NOW, NOW)
-    (first, *_) = MaestroLayout(tmp_path).entries(summary.ref)
-    assert parse_time(first.record.value["timestamp"]) == NOW
+    (first, *_) = MaestroLayout(tmp_path).read(summary.ref)
+    assert isinstance(first, Message)
+    assert first.time == NOW
     store = WorkStore(tmp_path)
     second = timedelta(seconds=1)
     for begin, count in ((NOW, 1), (NOW + second, 0), (LOCAL[zone], 1)):
