@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.layouts.maestro.records import CRUMB_KEYS, SESSION_KEYS
 from sessionary.layouts.maestro.statuses import NEXT
@@ -22,6 +23,7 @@ def section(heading: str) -> str:
 def problems() -> Iterator[tuple[str, str]]:
     """Code and severity of every call that makes a problem; both must stand there in so many words."""
     yield from ((code, "hides_data") for code in (CONFLICT_COPY, NOT_DOWNLOADED))
+    yield FUTURE_TIME, "note"
     for path in sorted(SOURCE.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem":
