@@ -9,8 +9,8 @@ from typing import Any
 from sessionary import BrainstormStore, NotFound
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
-from sessionary.layouts.summary import summaries
-from sessionary.model import SessionRef, Severity
+from sessionary.layouts.summary import summaries, summary_of
+from sessionary.model import Message, SessionRef, Severity
 from sessionary.testing.layout_suite import CountingFs, LayoutTests, LongAgoFs
 from tests.unit.layouts.brainstorm.samples import FOLDER, document, entry, golden, put
 
@@ -35,6 +35,10 @@ class TestBrainstorm(LayoutTests):
     def ref(self, home: Path, session_id: str) -> SessionRef:
         return self.refs(home)[session_id]
 
+    def messages(self, home: Path, session_id: str) -> list[Message]:
+        found = self.layout(home, OS_FS).read(self.ref(home, session_id))
+        return [one for one in found if isinstance(one, Message)]
+
     # What the suite says of folders, said of files
 
     def test_messages_come_in_the_order_of_the_store(self, tmp_path: Path) -> None:
@@ -43,27 +47,17 @@ class TestBrainstorm(LayoutTests):
             ("bom", b"\xef\xbb\xbf" + _named("bom")),
         ):
             put(tmp_path, name, data)
-            layout = self.layout(tmp_path, OS_FS)
-            entries = list(layout.entries(self.ref(tmp_path, name)))
             found = BrainstormStore(tmp_path).load(name).session
-            values = [entry.record.value for entry in entries]
-            told = [value["stored"] for value in values if "stored" in value]
-            assert told == [*found["ideas"], *found["history"]]
-            assert [value["role"] for value in values] == [
+            messages = self.messages(tmp_path, name)
+            assert [one.role for one in messages] == [
                 *["idea"] * 3, "assistant", "user", "assistant", "user", "assistant",
             ]  # fmt: skip
-            assert values[4]["content"] == "\n".join(found["history"][0]["responses"])
-            assert values[3]["content"].split("\n")[1:] == found["history"][0]["questions"]
-            assert [entry.index for entry in entries] == list(range(8))
-            for entry_ in entries:
-                assert data[entry_.record.byte :].startswith(entry_.record.raw)
-                begins = b"id: " if entry_.record.value["role"] == "idea" else b"iteration: "
-                assert data.splitlines()[entry_.record.line - 1].strip().startswith(b"- " + begins)
-                assert entry_.record.raw.startswith(begins)
-            for place in range(8):
-                rest = list(layout.entries(self.ref(tmp_path, name), entries[place].after))
-                assert [entry.record for entry in rest] == [entry.record for entry in entries[place + 1 :]]
-                assert [entry.index for entry in rest] == list(range(7 - place))
+            assert messages[4].text == "\n".join(found["history"][0]["responses"])
+            assert messages[3].text.split("\n")[1:] == found["history"][0]["questions"]
+            for one in messages:
+                begins = b"id: " if one.role == "idea" else b"iteration: "
+                assert data[one.place.byte :].startswith(begins)
+                assert data.splitlines()[(one.place.line or 0) - 1].strip().startswith(b"- " + begins)
 
     def test_what_party_and_panel_said_is_part_of_the_conversation(self, tmp_path: Path) -> None:
         for name, role, words in (
@@ -79,10 +73,10 @@ class TestBrainstorm(LayoutTests):
             ),
         ):
             put(tmp_path, name, golden(name))
-            [said] = self.layout(tmp_path, OS_FS).entries(self.ref(tmp_path, name))
-            assert said.record.value["role"] == role
-            assert [word in said.record.value["content"] for word in words] == [True] * 3
-            assert self.layout(tmp_path, OS_FS).summary(self.ref(tmp_path, name)).messages == 1
+            [said] = self.messages(tmp_path, name)
+            assert said.role == role
+            assert [word in said.text for word in words] == [True] * 3
+            assert summary_of(self.layout(tmp_path, OS_FS), self.ref(tmp_path, name)).messages == 1
 
     def test_what_was_given_up_for_a_branch_was_said_all_the_same(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}, {}])
@@ -90,18 +84,11 @@ class TestBrainstorm(LayoutTests):
         store.back("one")
         store.answer("one", ["another answer"])
         layout, ref = self.layout(tmp_path, OS_FS), self.ref(tmp_path, "one")
-        said = [entry.record.value["content"] for entry in layout.entries(ref)]
+        said = [one.text for one in self.messages(tmp_path, "one")]
         assert [text for text in said if text.startswith("Answer")] == ["Answer 1", "Answer 2"]
         assert "another answer" in said
         assert sum("superseded by a branch" in text for text in said) == 2
-        assert (layout.summary(ref).messages, layout.summary(ref).turns) == (len(said), 3)
-
-    def test_a_replaced_file_is_read_from_its_start(self, tmp_path: Path) -> None:
-        self.put_session(tmp_path, "one", [{}, {}])
-        layout, ref = self.layout(tmp_path, OS_FS), self.ref(tmp_path, "one")
-        last = list(layout.entries(ref))[-1].after
-        BrainstormStore(tmp_path).answer("one", ["x"])
-        assert len(list(layout.entries(ref, last))) == 4
+        assert (summary_of(layout, ref).messages, summary_of(layout, ref).turns) == (len(said), 3)
 
     def test_summary_and_summaries_agree(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}, {"responses": []}])
@@ -109,7 +96,7 @@ class TestBrainstorm(LayoutTests):
         layout = self.layout(tmp_path, OS_FS)
         listed = {summary.ref.session_id: summary for summary in summaries(layout)}
         for name, ref in self.refs(tmp_path).items():
-            assert layout.summary(ref) == listed[name]
+            assert summary_of(layout, ref) == listed[name]
         one = listed["one"]
         assert (one.messages, one.turns, one.turn_count, one.health) == (3, 1, 2, "ok")
         assert (one.title, one.agent, one.parent) == ("What else?", "brainstorm", None)
@@ -140,7 +127,7 @@ class TestBrainstorm(LayoutTests):
             assert {name: s.health for name, s in listed.items()} == {
                 "one": "ok", "three": "ok", "two": "stops_resume",
             }  # fmt: skip
-            assert list(layout.entries(listed["two"].ref)) == []
+            assert list(layout.read(listed["two"].ref)) == []
             assert list(layout.check(listed["two"].ref)) == listed["two"].problems
 
     def test_what_is_gone_is_not_found(self, tmp_path: Path) -> None:
@@ -148,7 +135,7 @@ class TestBrainstorm(LayoutTests):
         ref = self.ref(tmp_path, "one")
         os.rename(ref.locator, tmp_path / "elsewhere")
         layout = self.layout(tmp_path, OS_FS)
-        for read in (lambda: layout.summary(ref), lambda: list(layout.entries(ref))):
+        for read in (lambda: summary_of(layout, ref), lambda: list(layout.read(ref))):
             try:
                 read()
             except NotFound:
@@ -188,7 +175,7 @@ class TestBrainstorm(LayoutTests):
 
         path = put(tmp_path, "sign-in", old_document())
         before = path.read_bytes()
-        summary = self.layout(tmp_path, OS_FS).summary(self.ref(tmp_path, "sign-in"))
+        summary = summary_of(self.layout(tmp_path, OS_FS), self.ref(tmp_path, "sign-in"))
         assert (summary.messages, summary.health) == (6, "note")
         assert [problem.code for problem in summary.problems] == ["old_version"]
         assert path.read_bytes() == before

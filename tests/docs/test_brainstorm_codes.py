@@ -8,6 +8,7 @@ from pathlib import Path
 from sessionary.codec.yaml_read import _REMEDIES
 from sessionary.layouts.brainstorm import constants, texts
 from sessionary.layouts.brainstorm.fields import ENTRY, IDEA, PANEL, PARTY, SESSION, TECHNIQUE
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
 
@@ -24,8 +25,8 @@ def section(heading: str) -> str:
 def codes() -> Iterator[str]:
     """The codes that the source gives to faults and problems, and those of files that are no YAML."""
     yield from _REMEDIES
-    yield from (CONFLICT_COPY, NOT_DOWNLOADED)
-    yield from ("unknown_version", "unreadable")  # those of a refusal stand in the details of its error
+    yield from (CONFLICT_COPY, FUTURE_TIME, NOT_DOWNLOADED)
+    yield from ("unknown_version", "unreadable_file")  # those of a refusal stand in the details of its error
     for path in sorted(SOURCE.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call):

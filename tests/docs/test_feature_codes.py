@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.layouts.orchestrator.history import _ODD
 from sessionary.layouts.orchestrator.rules import FEATURE_MOVES, TASK_MOVES
@@ -20,6 +21,7 @@ def codes() -> Iterator[tuple[str, str | None]]:
     """Each code with its severity, where the call says it."""
     yield from ((code, None) for code in _ODD)
     yield from ((code, "hides_data") for code in (CONFLICT_COPY, NOT_DOWNLOADED))
+    yield FUTURE_TIME, "note"
     for path in ROOM.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call):

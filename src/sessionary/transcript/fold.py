@@ -24,6 +24,7 @@ from sessionary.model import (
     UsageEvent,
 )
 from sessionary.transcript.diagnosis import Diagnosis
+from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
 LARGEST_STATE = 1 << 16
@@ -75,8 +76,8 @@ class Fold(Struct, array_like=True):
 
     def _add(self, message: Message) -> None:
         self.diagnosis.take(message)
+        self.turns += begins_turn(message)
         if message.origin == PERSON:
-            self.turns += 1
             self.title = self.title or short_title(message.text)
         if message.time is not None:
             self.created = self.created or message.time

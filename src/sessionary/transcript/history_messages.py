@@ -1,12 +1,15 @@
 """Conversion of command history lines to messages: features have no other conversation.
 
-A history line has a command and its result, but no role; the message gets the role `command`.
+A history line has a command and its result, but no role; the message gets the role `command`, which begins a turn,
+or `phase` for a phase within a command, as the contract's scripts log it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from sessionary.model import PERSON, Message
 
 ROLE = "command"
 
@@ -28,4 +31,9 @@ def as_message(record: dict[str, Any]) -> dict[str, Any]:
     text = " ".join(str(word) for word in words if isinstance(word, str) and word)
     if isinstance(record.get("error"), str):
         text += f"\n{record['error']}"
-    return {"role": ROLE, "content": text, "timestamp": record["timestamp"]}
+    return {"role": "phase" if "phase" in record else ROLE, "content": text, "timestamp": record["timestamp"]}
+
+
+def begins_turn(message: Message) -> bool:
+    """True for a message of the user, and for a command in the history of a feature."""
+    return message.origin == PERSON or message.role == ROLE

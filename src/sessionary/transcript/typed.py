@@ -28,13 +28,9 @@ from sessionary.model import (
     ToolResult,
 )
 from sessionary.transcript import messages
-from sessionary.transcript.history_messages import ROLE, as_message
+from sessionary.transcript.history_messages import ROLE, as_message, begins_turn
 from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, results
 from sessionary.transcript.messages import parts as stored_parts
-
-COMMAND = ROLE
-"""The role of a command in the history of a feature; each begins a turn."""
-
 
 NOWHERE = Place(None)
 
@@ -62,7 +58,7 @@ def numbered(read: Iterable[Item]) -> Iterator[Numbered]:
     turn = 0
     messages = (one for one in read if isinstance(one, Message))
     for index, message in enumerate(messages):
-        turn += message.origin == PERSON or message.role == COMMAND
+        turn += begins_turn(message)
         yield Numbered(index, turn, message)
 
 

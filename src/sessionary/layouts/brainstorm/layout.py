@@ -3,45 +3,34 @@
 A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
 and locks lie in the same folder under names that are no session's, and are passed over.
 
-The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. The
-bytes of a record are the lines in which that stands; questions and their answers share theirs.
+The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. Each
+has the place of the item that it stands for; questions and their answers share theirs.
 """
 
 from __future__ import annotations
 
 import os
-import stat as stat_module
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.codec.yaml_read import as_text, compose
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
-from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_here, parse, refusal, row_of
+from sessionary.layouts.brainstorm.reading import file_bytes, names, not_here, parse, refusal, row_of
 from sessionary.layouts.brainstorm.trash import BACKUP
-from sessionary.layouts.clock import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
+from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
-from sessionary.model import (
-    Cursor,
-    Entry,
-    FileCursor,
-    Item,
-    Problem,
-    Record,
-    SessionRef,
-    Severity,
-    Summary,
-    health,
-)
+from sessionary.model import Cursor, Header, Item, Message, Place, Problem, SessionRef
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 AGENT = "brainstorm"
 
@@ -76,6 +65,7 @@ class BrainstormLayout:
         self._project = project
         self._fs = fs
         self._now = now
+        self._last: tuple[tuple[object, ...], tuple[bytes, os.stat_result]] | None = None
 
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))
@@ -83,13 +73,13 @@ class BrainstormLayout:
     def discover(self) -> Iterator[SessionRef]:
         for slug in names(self._fs, self._folder):
             ref = self._ref(f"{self._folder}/{slug}{SUFFIX}")
-            if self._is_file(ref.locator):
+            if is_file(self._fs, ref.locator):
                 yield ref
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = folder.absolute()
         ours = path.parent.parts[-2:] == tuple(FOLDER.split("/"))
-        if not ours or path.suffix != SUFFIX or path.name.startswith(".") or not self._is_file(str(path)):
+        if not ours or path.suffix != SUFFIX or path.name.startswith(".") or not is_file(self._fs, str(path)):
             return None
         return self._ref(str(path))
 
@@ -101,31 +91,69 @@ class BrainstormLayout:
             return UNKNOWN  # what is reported of a copy depends on the file that it is one of
         return fingerprint_of(self._fs, ref.locator, self._now())
 
-    def summary(self, ref: SessionRef) -> Summary:
-        try:
-            return _summary_of(ref, *self._row(ref), self._now())
-        except FileNotFoundError:
-            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        from sessionary.transcript.fold import short_title
 
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
-        """As `Layout.entries`. A cursor counts messages; every change makes another file, which is read anew."""
         try:
-            data, found = file_bytes(self._fs, ref.locator)
-        except FileNotFoundError:
-            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
-        except Corrupt:
-            return  # `check` tells why
-        except OSError as error:
-            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
-        whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
-        start = 0 if whole or after is None else after.offset
-        for index, record in enumerate(islice(_records(data, ref), start, None)):
-            yield Entry(index, record, FileCursor(found.st_dev, found.st_ino, start + index + 1))
+            data, found = self._bytes(ref)
+            row = row_of(data, ref.locator, ref.session_id, fs=self._fs)
+        except Corrupt as error:
+            return Header(AGENT, problems=[refusal(error, ref.locator)])
+        except StorageFailed:
+            return Header(AGENT)  # reported where the messages are read
+        now = self._now()
+        changed = changed_at(now, found.st_mtime, found.st_ctime)
+        updated, notes = last_change([("updated", row.updated)], changed, now, ref.locator)
+        return Header(
+            AGENT,
+            short_title(row.last_question),
+            row.parent,
+            row.created,
+            updated if row.updated is not None else None,
+            row.size,
+            row.iteration,
+            [*row.problems, *notes],
+        )
 
     def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        from sessionary.transcript.typed import typed  # here, since a list needs no messages
+        """As `Layout.read`. Every change makes another file, so there is no cursor. `header` reports damage."""
+        return from_start(self._messages(ref), after)
 
-        return from_start(typed(self.entries(ref), ref.locator), after)
+    def _messages(self, ref: SessionRef) -> Iterator[Message]:
+        try:
+            data, _ = self._bytes(ref)
+            session = parse(data, ref.locator, ref.session_id).migrated.document.get("session")
+            root = compose(data)
+        except (Corrupt, SchemaError, Unsupported):
+            return
+        text = as_text(data)
+        at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark stands before the text
+        for node, name, value in _items(root, session) if isinstance(session, dict) else ():
+            start = node.start_mark.index
+            if start < at_char:
+                continue  # an alias: its text is elsewhere
+            at_byte += len(text[at_char:start].encode())
+            at_char = start
+            yield from messages_of(name, value, Place(ref.locator, node.start_mark.line + 1, at_byte))
+
+    def _bytes(self, ref: SessionRef) -> tuple[bytes, os.stat_result]:
+        """The file and its stat from before it was read; the last one is kept until it changes.
+
+        Raises:
+            NotFound: it is gone.
+            Corrupt: it is larger than any session.
+            StorageFailed: it cannot be read.
+        """
+        path, last = ref.locator, self._last
+        try:
+            if last is None or last[0] != (path, *_identity(self._fs.stat(path))):
+                data, found = file_bytes(self._fs, path)
+                last = self._last = (path, *_identity(found)), (data, found)
+            return last[1]
+        except FileNotFoundError:
+            raise not_found(path, f"Session '{ref.session_id}' not found") from None
+        except OSError as error:
+            raise storage_failed(error, "read", path, session=ref.session_id) from error
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         kinds = ((ref.locator, PartKind.DOCUMENT), (f"{ref.locator}{BACKUP}", PartKind.KEPT))
@@ -139,7 +167,9 @@ class BrainstormLayout:
             yield Part(os.path.basename(path), path, kind, size)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from self.summary(ref).problems
+        from sessionary.layouts.summary import summary_of
+
+        yield from summary_of(self, ref).problems
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: sessions whose files are not on this device."""
@@ -151,71 +181,9 @@ class BrainstormLayout:
         project = project or os.path.basename(os.path.dirname(os.path.dirname(folder))) or None
         return SessionRef(self.name, name[: -len(SUFFIX)], path, project)
 
-    def _is_file(self, path: str) -> bool:
-        try:
-            return stat_module.S_ISREG(self._fs.stat(path).st_mode)
-        except OSError:
-            return False
 
-    def _row(self, ref: SessionRef) -> tuple[Row, os.stat_result | None]:
-        """What the file says and its stat from before it was read; no stat if it cannot be read."""
-        try:
-            data, found = file_bytes(self._fs, ref.locator)
-        except FileNotFoundError:
-            raise
-        except Corrupt as error:
-            return Row(ref.session_id, ref.locator, problems=(refusal(error, ref.locator),)), None
-        except OSError as error:
-            failed: StorageFailed = storage_failed(error, "read", ref.locator, session=ref.session_id)
-            return Row(ref.session_id, ref.locator, problems=(refusal(failed, ref.locator),)), None
-        return row_of(data, ref.locator, ref.session_id, fs=self._fs), found
-
-
-def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: float) -> Summary:
-    """What a list shows. A last change that is after the clock is reported; the time of the file counts then."""
-    problems = list(row.problems)
-    updated = row.updated
-    if updated is not None and is_ahead(updated, now):
-        message = ahead_message("updated", updated)
-        problems.append(
-            Problem("future_time", Severity.note, ref.locator, None, None, message, FUTURE_REMEDY)
-        )
-        changed = changed_at(now, found.st_mtime, found.st_ctime) if found is not None else 0.0
-        updated = datetime.fromtimestamp(changed, UTC) if changed else None
-    return Summary(
-        ref,
-        AGENT,
-        row.last_question,
-        row.parent,
-        row.messages,
-        row.turns,
-        row.iteration,
-        row.created,
-        updated,
-        row.size,
-        health(problems),
-        problems,
-    )
-
-
-def _records(data: bytes, ref: SessionRef) -> Iterator[Record]:
-    """The messages with their place in the file; none if it cannot be read, which `check` tells."""
-    try:
-        session = parse(data, ref.locator, ref.session_id).migrated.document.get("session")
-        root = compose(data)
-    except (Corrupt, SchemaError, Unsupported):
-        return
-    text = as_text(data)
-    at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark stands before the text
-    for node, name, value in _items(root, session) if isinstance(session, dict) else ():
-        start, end = node.start_mark.index, node.end_mark.index
-        if start < at_char:
-            continue  # an alias: its text stands elsewhere
-        raw = text[start:end].rstrip().encode()
-        at_byte += len(text[at_char:start].encode())
-        at_char = start
-        for message in messages_of(name, value):
-            yield Record(message, node.start_mark.line + 1, at_byte, raw)
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _items(root: Any, session: dict[str, Any]) -> list[tuple[Any, str, dict[str, Any]]]:

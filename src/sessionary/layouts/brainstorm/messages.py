@@ -1,8 +1,7 @@
 """A brainstorm as a conversation: what was asked and answered, which ideas came, what party and panel said. Pure.
 
-Every command that reads sessions knows messages with a role. Questions are the agent's, answers are a person's; an
-idea and a round speak for themselves. Under `stored` the first message of each holds what the file has, so nothing of
-it is lost to a reader of messages. What was given up for a branch was said all the same.
+Questions are the agent's, answers the user's; an idea and a round have roles of their own. Entries that a branch has
+superseded are messages too.
 """
 
 from __future__ import annotations
@@ -10,19 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sessionary.layouts.brainstorm.constants import read_time
 from sessionary.layouts.brainstorm.fields import read_flag
 from sessionary.layouts.brainstorm.navigation import list_in
+from sessionary.model import AGENT, HARNESS, PERSON, Message, Place, Text
 
 SPOKEN = ("party_history", "panel_history", "ideas", "history")
 """The lists of a session that hold what was said, in the order of the format."""
 
 
-def messages_of(name: str, item: dict[str, Any]) -> list[dict[str, Any]]:
+def messages_of(name: str, item: dict[str, Any], place: Place) -> list[Message]:
     """The messages that one item of the list `name` stands for: at least one, even if it says nothing."""
-    if name == "history":
-        return _exchange(item)
-    role, text = ("idea", _idea(item)) if name == "ideas" else (name.removesuffix("_history"), _round(item))
-    return [{"role": role, "content": text, "stored": item}]
+    if name == "ideas":
+        return [Message("idea", HARNESS, (Text(_idea(item)),), place=place)]
+    if name != "history":
+        return [Message(name.removesuffix("_history"), HARNESS, (Text(_round(item)),), place=place)]
+    time = read_time(item.get("timestamp"))
+    found = [Message("assistant", AGENT, (Text(_asked(item)),), time, place=place)]
+    if answers := _texts(item, "responses"):
+        found.append(Message("user", PERSON, (Text("\n".join(answers)),), time, place=place))
+    return found
 
 
 def counted(session: dict[str, Any]) -> tuple[int, int]:
@@ -34,7 +40,7 @@ def counted(session: dict[str, Any]) -> tuple[int, int]:
     return items + answered, answered
 
 
-def _exchange(entry: dict[str, Any]) -> list[dict[str, Any]]:
+def _asked(entry: dict[str, Any]) -> str:
     facts = [
         f"Iteration {entry.get('iteration', '?')}",
         str(entry.get("phase", "?")),
@@ -42,12 +48,7 @@ def _exchange(entry: dict[str, Any]) -> list[dict[str, Any]]:
     ]
     if read_flag(entry.get("superseded")):
         facts.append("superseded by a branch")
-    base = {"timestamp": entry.get("timestamp")}
-    asked = "\n".join([", ".join(facts), *_texts(entry, "questions")])
-    said = [{"role": "assistant", "content": asked, **base, "stored": entry}]
-    if answers := _texts(entry, "responses"):
-        said.append({"role": "user", "content": "\n".join(answers), **base})
-    return said
+    return "\n".join([", ".join(facts), *_texts(entry, "questions")])
 
 
 def _idea(idea: dict[str, Any]) -> str:

@@ -280,7 +280,7 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False, fs: Fs = 
 
 
 def refusal(
-    error: Corrupt | SchemaError | Unsupported | StorageFailed, path: str, code: str = "unreadable"
+    error: Corrupt | SchemaError | Unsupported | StorageFailed, path: str, code: str = "unreadable_file"
 ) -> Problem:
     """The problem for an unreadable file; `code` if the error has none."""
     code, line = error.details.get("code", code), error.details.get("line")

@@ -23,6 +23,7 @@ from sessionary.layouts.brainstorm.reading import parse, refusal
 from sessionary.layouts.fields import Merged
 from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef
+from sessionary.transcript.fold import Fold
 
 FILE = "session.yaml"
 TIMEOUT: Final = 30.0
@@ -81,7 +82,7 @@ class BrainstormSyncLayout(BrainstormLayout):
             yield
 
     def parent(self, ref: SessionRef) -> str | None:
-        return self.summary(ref).parent
+        return self.header(ref, Fold()).parent
 
     def backup_of(self, name: str) -> str | None:
         return None

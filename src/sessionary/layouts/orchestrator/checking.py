@@ -84,16 +84,20 @@ def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
 def history_problems(history: History) -> Iterator[Problem]:
     """Problems of a history, line by line."""
     if history.missing:
-        words = "the history is missing"
-        remedy = "`sessionary feature repair` creates an empty one"
-        yield Problem("no_history", Severity.hides_data, history.path, None, None, words, remedy)
+        yield no_history(history.path)
     feature_id = os.path.basename(os.path.dirname(history.path))
     for problem in history.problems:
-        yield _with_remedy(problem, feature_id)
+        yield with_remedy(problem, feature_id)
     yield from odd_entries(history)
 
 
-def _with_remedy(problem: Problem, feature_id: str) -> Problem:
+def no_history(path: str) -> Problem:
+    """The problem for a missing history."""
+    words, remedy = "the history is missing", "`sessionary feature repair` creates an empty one"
+    return Problem("no_history", Severity.hides_data, path, None, None, words, remedy)
+
+
+def with_remedy(problem: Problem, feature_id: str) -> Problem:
     """Damage to a history, with the command that repairs it, which differs from that for journals of agents."""
     if problem.code in HEALED:
         does = "writes it on one line"

@@ -109,10 +109,15 @@ def odd_entries(history: History) -> Iterator[Problem]:
                 places.setdefault("time_goes_back", []).append(number)
             newest = max(newest, time)
     for code, numbers in places.items():
-        words, remedy = _ODD[code]
-        severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
-        message = f"{len(numbers):,} {words}, the first is entry {numbers[0]}"
-        yield Problem(code, severity, history.path, None, None, message, remedy)
+        yield odd_problem(code, numbers, history.path)
+
+
+def odd_problem(code: str, numbers: list[int], path: str) -> Problem:
+    """The problem for entries with one irregularity, given their numbers from 1."""
+    words, remedy = _ODD[code]
+    severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
+    message = f"{len(numbers):,} {words}, the first is entry {numbers[0]}"
+    return Problem(code, severity, path, None, None, message, remedy)
 
 
 def _codes(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -10,35 +10,37 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from sessionary.codec import read_lines
-from sessionary.disk.fs import OS_FS, READ, Fs, is_folder, not_found, read_all, size_of, storage_failed
-from sessionary.errors import StorageFailed
-from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
-from sessionary.layouts.clock import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
+from sessionary.codec.damage import lenient
+from sessionary.disk.fs import (
+    OS_FS,
+    READ,
+    Fs,
+    is_folder,
+    not_found,
+    read_at,
+    size_of,
+    stat_or_none,
+    storage_failed,
+)
+from sessionary.layouts.base import Capability, Location, Part, PartKind, location_of
+from sessionary.layouts.clock import FUTURE_TIME, changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.orchestrator import checking, names, planfile, reading
-from sessionary.layouts.orchestrator.history import read_history
+from sessionary.layouts.jsonl import read_jsonl
+from sessionary.layouts.orchestrator import checking, entries, names, planfile, reading
+from sessionary.layouts.orchestrator.checking import no_history, with_remedy
+from sessionary.layouts.orchestrator.history import HEALED, odd_problem
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.rules import unreadable
 from sessionary.layouts.orchestrator.times import parse
-from sessionary.model import (
-    Cursor,
-    Entry,
-    FileCursor,
-    Item,
-    Problem,
-    SessionRef,
-    Severity,
-    Summary,
-    health,
-)
+from sessionary.model import Cursor, Header, Item, Place, Problem, Record, Reset, SessionRef, Severity
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 AGENT = "orchestrator"
-TITLE = 200
 
 _PARTS = {
     names.STATE: PartKind.DOCUMENT,
@@ -98,39 +100,90 @@ class FeatureLayout:
     def fingerprint(self, ref: SessionRef) -> bytes:
         return fingerprint_of(self._fs, ref.locator, self._now(), wanted=_is_shown)
 
-    def summary(self, ref: SessionRef) -> Summary:
-        try:
-            return self._read(ref, self._stats(ref.locator, ""))
-        except FileNotFoundError:
-            raise not_found(ref.locator, f"No feature {ref.session_id}") from None
-        except StorageFailed:
-            raise
-        except OSError as error:
-            return _closed(ref, storage_failed(error, "read", ref.locator))
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        from sessionary.transcript.fold import short_title
 
-    def entries(self, ref: SessionRef, after: FileCursor | None = None) -> Iterator[Entry]:
+        folder, now = ref.locator, self._now()
+        history = f"{folder}/{names.HISTORY}"
+        try:
+            files = list(self._stats(folder))
+            missing = stat_or_none(self._fs, history) is None
+        except FileNotFoundError:
+            raise not_found(folder, f"No feature {ref.session_id}") from None
+        except OSError as error:
+            return Header(AGENT, problems=[unreadable(storage_failed(error, "read", folder))])
+        found, plan = reading.read_state(self._fs, folder), planfile.read_plan(self._fs, folder)
+        stated = found.state and found.state.last_updated
+        changed = max((changed_at(now, each.st_mtime, each.st_ctime) for each in files), default=0.0)
+        updated, notes = last_change([("last_updated", stated)], changed, now, f"{folder}/{names.STATE}")
+        title = plan.head.get("name")
+        return Header(
+            AGENT,
+            short_title(title) if isinstance(title, str) else None,
+            created=found.state.started_at if found.state else parse(plan.head.get("created_at")),
+            updated=updated,
+            size=sum(each.st_size for each in files if not stat.S_ISDIR(each.st_mode)),
+            problems=[
+                *found.problems,
+                *plan.problems,
+                *([no_history(history)] if missing else ()),
+                *checking.synchroniser_problems(self._fs, folder),
+                *notes,
+            ],
+        )
+
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+        """As `Layout.read`. A history with durations in nanoseconds is read from its start: they are counted."""
+        from sessionary.transcript.typed import (
+            message_of,
+        )
+
         path = f"{ref.locator}/{names.HISTORY}"
+        number, slow = 0, list[int]()
+        for item in self._records(path, after):
+            if isinstance(item, Record):
+                number += 1
+                if entries.in_nanoseconds(item.value):
+                    if after is not None:
+                        yield Reset()
+                        yield from self.read(ref)
+                        return
+                    slow.append(number)
+                yield message_of(item.value, Place(path, item.line, item.byte))
+            elif isinstance(item, Problem):
+                yield with_remedy(item, ref.session_id)
+            elif isinstance(item, Reset) or not slow:
+                after = None
+                yield item
+        if slow:
+            yield odd_problem("nanoseconds", slow, path)
+
+    def _records(self, path: str, after: Cursor | None) -> Iterator[Record | Problem | Reset | Cursor]:
+        """As `read_jsonl`, without notes, and with the entries in damage that can be repaired."""
+        for item in read_jsonl(self._fs, path, after):
+            if not isinstance(item, Problem):
+                yield item
+                continue
+            if item.severity > Severity.note:
+                yield item
+            healed = self._healed(path, item)
+            if healed is not None:
+                yield healed
+
+    def _healed(self, path: str, problem: Problem) -> Record | None:
+        """The entry in damage that can be repaired; None if there is none."""
+        if problem.code not in HEALED or problem.line is None or problem.byte is None:
+            return None
         try:
             fd = self._fs.open(path, READ)
             try:
-                found, data = self._fs.fstat(fd), read_all(self._fs, fd)
+                raw = read_at(self._fs, fd, problem.span, problem.byte)
             finally:
                 self._fs.close(fd)
-        except FileNotFoundError:
-            raise not_found(path, f"No history at {path}") from None
         except OSError as error:
             raise storage_failed(error, "read", path) from error
-        goes_on = after is not None and (after.device, after.inode) == (found.st_dev, found.st_ino)
-        start = after.offset if after is not None and goes_on and after.offset <= len(data) else 0
-        for index, record in enumerate(read_lines(data[start:], path, byte=start).records()):
-            line_end = data.find(b"\n", record.byte + len(record.raw))
-            behind = line_end + 1 if line_end >= 0 else len(data)
-            yield Entry(index, record, FileCursor(found.st_dev, found.st_ino, behind))
-
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        from sessionary.transcript.typed import typed  # here, since a list needs no messages
-
-        return from_start(typed(self.entries(ref), f"{ref.locator}/{names.HISTORY}"), after)
+        value = lenient(raw)
+        return None if value is None else Record(value, problem.line, problem.byte, raw)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
@@ -139,8 +192,10 @@ class FeatureLayout:
             raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.transcript.fold import Fold
+
         yield from checking.feature_problems(self._fs, ref.locator)
-        yield from (problem for problem in self.summary(ref).problems if problem.code == FUTURE_TIME)
+        yield from (found for found in self.header(ref, Fold()).problems if found.code == FUTURE_TIME)
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: what is wrong with the list of features."""
@@ -153,67 +208,17 @@ class FeatureLayout:
             project = self._project or project
         return SessionRef(self.name, os.path.basename(folder), folder, project)
 
-    def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
-        found = reading.read_state(self._fs, ref.locator)
-        plan = planfile.read_plan(self._fs, ref.locator)
-        history = read_history(self._fs, ref.locator)
-        state, values = found.state, history.values
-        problems = [*found.problems, *plan.problems]
-        problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
-        problems += checking.synchroniser_problems(self._fs, ref.locator)
-        head = plan.document.get("feature")
-        head = head if isinstance(head, dict) else {}
-        created = state.started_at if state else parse(head.get("created_at"))
-        updated = self._updated(ref, state.last_updated if state else None, files, problems)
-        size = sum(found.st_size for found in files.values() if not stat.S_ISDIR(found.st_mode))
-        turns = sum(_is_turn(value) for value in values)
-        title = head.get("name")
-        return Summary(
-            ref,
-            AGENT,
-            " ".join(title[:TITLE].split()) or None if isinstance(title, str) else None,
-            None,
-            len(values),
-            turns,
-            None,
-            created,
-            updated,
-            size,
-            health(problems),
-            problems,
-        )
-
-    def _updated(
-        self,
-        ref: SessionRef,
-        changed: datetime | None,
-        files: dict[str, os.stat_result],
-        problems: list[Problem],
-    ) -> datetime | None:
-        """When a feature changed last, by its state, else by its files. A time after the clock is only reported."""
-        now = self._now()
-        if changed is not None and not is_ahead(changed, now):
-            return changed
-        if changed is not None:
-            path, message = f"{ref.locator}/{names.STATE}", ahead_message("last_updated", changed)
-            problems.append(Problem("future_time", Severity.note, path, None, None, message, FUTURE_REMEDY))
-        times = [changed_at(now, found.st_mtime, found.st_ctime) for found in files.values()]
-        newest = max(times, default=0.0)
-        return datetime.fromtimestamp(newest, UTC) if newest else None
-
-    def _stats(self, folder: str, below: str) -> dict[str, os.stat_result]:
-        """The stat of each file in a folder and below it, by its path from the feature. Raises OSError.
+    def _stats(self, folder: str) -> Iterator[os.stat_result]:
+        """The stat of each file in a folder and below it. Raises OSError.
 
         Hidden files are left out: locks and temporary files come and go while somebody writes.
         """
-        found: dict[str, os.stat_result] = {}
         for name in self._fs.listdir(folder):
-            if name.startswith("."):
-                continue
-            found[f"{below}{name}"] = here = self._fs.lstat(f"{folder}/{name}")
-            if stat.S_ISDIR(here.st_mode):
-                found |= self._stats(f"{folder}/{name}", f"{below}{name}/")
-        return found
+            if not name.startswith("."):
+                found = self._fs.lstat(f"{folder}/{name}")
+                yield found
+                if stat.S_ISDIR(found.st_mode):
+                    yield from self._stats(f"{folder}/{name}")
 
     def _parts_below(self, folder: str, below: str) -> Iterator[Part]:
         for name in sorted(self._fs.listdir(folder)):
@@ -230,13 +235,3 @@ class FeatureLayout:
 def _is_shown(path: str) -> bool:
     """False for hidden files: locks and temporary files come and go while somebody writes."""
     return not path.rpartition("/")[2].startswith(".")
-
-
-def _is_turn(entry: dict[str, Any]) -> bool:
-    """True for a command, and for a message of a user that was logged among the commands."""
-    return ("command" in entry and "phase" not in entry) or entry.get("role") == "user"
-
-
-def _closed(ref: SessionRef, error: StorageFailed) -> Summary:
-    problems = [unreadable(error)]
-    return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)

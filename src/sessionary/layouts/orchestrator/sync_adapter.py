@@ -25,12 +25,13 @@ from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.history import parse_history
 from sessionary.layouts.orchestrator.index import Index, parse_index
-from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.orchestrator.layout import AGENT, FeatureLayout
 from sessionary.layouts.orchestrator.planfile import parse_plan
 from sessionary.layouts.orchestrator.reading import state_problems
 from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile, parse_state
 from sessionary.layouts.sync import Policy, Rule
-from sessionary.model import Problem, SessionRef, Summary
+from sessionary.model import Cursor, Header, Item, Problem, SessionRef
+from sessionary.transcript.fold import Fold
 
 TIMEOUT: Final = 30.0
 _PATH = "state.yaml"
@@ -55,10 +56,11 @@ class FeatureSyncLayout(FeatureLayout):
             return self._list if stat_or_none(self._fs, self._list.locator) is not None else None
         return super().ref_for_path(folder)
 
-    def summary(self, ref: SessionRef) -> Summary:
-        if ref.session_id != names.INDEX:
-            return super().summary(ref)
-        return Summary(ref, "orchestrator", None, None, 0, 0, None, None, None, 0, "ok", [])
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        return Header(AGENT) if ref.session_id == names.INDEX else super().header(ref, fold)
+
+    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+        return iter(()) if ref.session_id == names.INDEX else super().read(ref, after)
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         if project != self.project():
@@ -141,7 +143,7 @@ class FeatureSyncLayout(FeatureLayout):
             feature.lock.close()
 
     def parent(self, ref: SessionRef) -> str | None:
-        return self.summary(ref).parent
+        return None
 
     def backup_of(self, name: str) -> str | None:
         return None

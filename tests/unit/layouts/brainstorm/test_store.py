@@ -832,7 +832,7 @@ def test_a_file_that_may_not_be_read_hides_no_other(tmp_path: Path) -> None:
     put(tmp_path, "fine", document("fine"))
     (tmp_path / FOLDER / "folder.yaml").mkdir()
     rows = {row.slug: codes(row.problems) for row in BrainstormStore(tmp_path).list()}
-    assert rows == {"fine": [], "folder": ["unreadable"]}
+    assert rows == {"fine": [], "folder": ["unreadable_file"]}
     with pytest.raises(StorageFailed):
         BrainstormStore(tmp_path).load("folder")
 
@@ -872,7 +872,7 @@ def test_a_pipe_named_like_a_session_is_told_and_never_waited_for(tmp_path: Path
     store = store_of(tmp_path)
     os.mkfifo(store.path("pipe"))
     assert {row.slug: row.readable for row in store.list()} == {"pipe": False, "sign-in": True}
-    assert codes(store.validate()) == ["unreadable"]
+    assert codes(store.validate()) == ["unreadable_file"]
     calls: list[Callable[[], object]] = [
         lambda: store.load("pipe"),
         lambda: store.answer("pipe", ["x"]),

@@ -11,7 +11,7 @@ import pytest
 from sessionary.errors import Locked
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
-from sessionary.layouts.summary import summaries
+from sessionary.layouts.summary import summaries, summary_of
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.unit.layouts.orchestrator.conftest import ID
 
@@ -142,12 +142,12 @@ def test_a_lock_is_no_part_of_a_feature(store: Any, home: Path, feature: Path) -
     """Nothing carries it to another machine, git is told to ignore it, and a list does not stumble over it."""
     layout = FeatureLayout(home)
     (ref,) = layout.discover()
-    size = layout.summary(ref).size
+    size = summary_of(layout, ref).size
     for name in (".state.lock", ".sessionary.lock"):
         assert name in layout.side_files
         (feature / name).write_text(" 1\n")
     assert not [part.name for part in layout.parts(ref) if part.name.endswith("lock")]
-    assert layout.summary(ref).size == size
+    assert summary_of(layout, ref).size == size
 
 
 def test_a_list_goes_on_while_a_feature_is_written(store: Any, home: Path, feature: Path) -> None:
