@@ -81,6 +81,11 @@ class Spent(NamedTuple):
     message: Message
 
 
+def spent(item: Message | UsageEvent) -> Spent | UsageEvent:
+    """What is yielded of a message that is not shown."""
+    return Spent(item) if isinstance(item, Message) else item
+
+
 class _State(Struct, array_like=True):
     """What a cursor holds: the position in the file, the plan, the id of the last message, and the memory."""
 
@@ -114,8 +119,8 @@ class LogLayout(AgentLayout):
     @abstractmethod
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
-    ) -> Iterator[Message]:
-        """The messages that a record holds."""
+    ) -> Iterator[Message | UsageEvent]:
+        """The messages that a record holds, and usage that belongs to none."""
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
         """What a record says of the session. Called for every record, whether it counts or not."""
@@ -154,7 +159,7 @@ class LogLayout(AgentLayout):
                 if verdict is not Verdict.COPY:
                     place = Place(ref.locator, found.line, found.byte)
                     messages = self._messages(ref, found.value, place, reading.memory)
-                    yield from messages if verdict is Verdict.SHOWN else map(Spent, messages)
+                    yield from messages if verdict is Verdict.SHOWN else map(spent, messages)
 
     def _whole(self, ref: SessionRef) -> Reading:
         plan, end = self._plan(ref, None), None
@@ -180,9 +185,10 @@ class LogLayout(AgentLayout):
             if first and isinstance(found, Record):
                 list(self._facts(ref, found.value, memory))
                 for message in self._messages(ref, found.value, Place(ref.locator), memory):
-                    if message.id == state.last:
-                        return None  # more of a message that was yielded
-                    first = False
+                    if isinstance(message, Message):
+                        if message.id == state.last:
+                            return None  # more of a message that was yielded
+                        first = False
         return Reading(start, end, plan, state.last, state.memory)
 
 
