@@ -345,7 +345,19 @@ class Reset(NamedTuple):
     """Messages before the cursor changed: the session is read from its start, and what was read before is void."""
 
 
-Item = Message | Problem | Fact | UsageEvent | Reset | Cursor
+class Skipped(NamedTuple):
+    """Records that were not decoded, since none of them can be of interest.
+
+    Attributes:
+        records: their number.
+        time: the time of the last of them that has one.
+    """
+
+    records: int
+    time: datetime | None
+
+
+Item = Message | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
 """What reading a session yields."""
 
 

@@ -189,7 +189,7 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
 
 def _name_of(workspace: Workspace, ref: SessionRef) -> str:
     try:
-        return workspace.summary(ref).title or ref.session_id
+        return workspace.title(ref) or ref.session_id
     except SessionaryError:
         return ref.session_id
 

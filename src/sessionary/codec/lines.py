@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from stringzilla import count
+import msgspec
+from stringzilla import count, utf8_uncased_search
 
 from sessionary.codec.damage import MAX_JOINED_LINES, diagnose, joined_record
 from sessionary.codec.decode import (
@@ -31,6 +32,13 @@ from sessionary.codec.decode import (
 from sessionary.codec.detect_format import Foreign, foreign_format
 from sessionary.codec.problems import Place, problem
 from sessionary.model import Problem, Record, Severity
+
+
+class _Anything(msgspec.Struct, gc=False):
+    """A record whose fields are not decoded."""
+
+
+_skip_lines = msgspec.json.Decoder(_Anything).decode_lines
 
 
 @dataclass(slots=True)
@@ -89,6 +97,25 @@ def clean_records(data: bytes) -> list[dict[str, Any]] | None:
     except REFUSED:
         return None
     return values if len(values) == lines else None
+
+
+def count_records(data: bytes) -> int | None:
+    """Count the records in lines without decoding them; None if anything but plain records may be there.
+
+    Checks what msgspec does not check in values that it skips: text is valid UTF-8, and no integer is too long for
+    Python.
+    """
+    lines = object_lines(data)
+    # A run of more than 4,300 digits covers at least two of these positions.
+    if not lines or any(data[at : at + 64].isdigit() for at in range(0, len(data), 2048)):
+        return None
+    try:
+        values = len(_skip_lines(data))
+        if not data.isascii():
+            utf8_uncased_search(data, b"\0", validate=True)
+    except (*REFUSED, ValueError):
+        return None
+    return values if values == lines else None
 
 
 def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> Reading:

@@ -7,7 +7,7 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -17,6 +17,9 @@ from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef, S
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
+
+MayMatch = Callable[[bytes], bool]
+"""A predicate over stored lines: True unless no record in them, decoded, can be of interest."""
 
 MTIME_GRACE = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
@@ -152,7 +155,9 @@ class Layout(Protocol):
         """
         ...
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
         """The messages of the conversation in the order of the store, in one pass and bounded memory.
 
         What cannot be read stands as a problem where it occurs, and what the store says of the session as a `Fact`.
@@ -161,6 +166,9 @@ class Layout(Protocol):
         Args:
             ref: the session.
             after: yield only what follows; `Reset` comes first if what was read before changed, and then everything.
+            may_match: asked about stored lines as bytes; where it returns False, no record in them is of interest.
+                Their messages may then be left out: `Skipped` counts those before a message that is not, and there
+                is no cursor.
 
         Raises:
             NotFound: the session is gone.
@@ -222,6 +230,29 @@ class Summarizes(Protocol):
         Raises:
             NotFound: the session is gone.
         """
+        ...
+
+
+class Recency(NamedTuple):
+    """When a conversation changed, by its last bytes and its stat alone.
+
+    Attributes:
+        newest: the time of its newest message, else of its file, in seconds since 1970; None if neither is known.
+        changed: nothing in it is newer; None if that is unknown.
+        size: its bytes.
+    """
+
+    newest: float | None
+    changed: float | None
+    size: int
+
+
+@runtime_checkable
+class HasRecency(Protocol):
+    """A layout that knows when a session changed without reading its conversation."""
+
+    def recency(self, ref: SessionRef) -> Recency:
+        """When a session changed. Raises nothing: reading reports what cannot be read."""
         ...
 
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from zlib import crc32
 
 from msgspec import MsgspecError, Struct, msgpack
 
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
-from sessionary.model import Cursor, Problem, Record, Reset
+from sessionary.layouts.base import MayMatch, Recency
+from sessionary.layouts.clock import changed_at
+from sessionary.model import Cursor, Problem, Record, Reset, Skipped
 
 WINDOW = 1 << 18
+"""Bytes that are read at a time. Fits into the processor cache between reading and decoding or searching."""
 WIDE_WINDOW = 1 << 21
 """For a window with damage: a record that is spread over several lines is recognised only if they are read together."""
 MARK = 1 << 10
 """Bytes before a cursor that must be the same when reading goes on there."""
+TAIL = 1 << 14
+"""Bytes at the end of a file that are searched for its newest time."""
 LOOKS = 3
 """How often a last line that is truncated and still grows is read again: a writer may be in the middle of it."""
+
+
+Stored = Record | Problem | Reset | Skipped | Cursor
+"""What reading a file yields."""
 
 
 class _Position(Struct, array_like=True):
@@ -29,7 +41,9 @@ class _Position(Struct, array_like=True):
     mark: int
 
 
-def read_jsonl(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Record | Problem | Reset | Cursor]:
+def read_jsonl(
+    fs: Fs, path: str, after: Cursor | None = None, may_match: MayMatch | None = None
+) -> Iterator[Stored]:
     """The records of a file in order; problems stand where they occur.
 
     The last item is the cursor to go on from. There is none if the file ends within a line or with damage, since
@@ -40,16 +54,26 @@ def read_jsonl(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Recor
         path: the file.
         after: read only what follows. If the file was replaced, truncated or changed before the cursor, `Reset` comes
             first, and the file is read from its start.
+        may_match: decode only lines that may be of interest; `Skipped` counts the records before them. What lies
+            behind the last one is not counted, and there is no cursor. Where the file is damaged, all is decoded.
 
     Raises:
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
-    # Here, since a list that reads nothing needs neither.
-    from stringzilla import count
+    with _opened(fs, path) as (fd, found):
+        begin = None if after is None else _begin(fs, fd, after)
+        if after is not None and begin is None:
+            yield Reset()
+        low, line = (begin.offset, begin.line) if begin else (0, 1)
+        if may_match is None:
+            yield from _decoded(fs, fd, path, found, low, line)
+        else:
+            yield from _matching(fs, fd, path, found, low, line, may_match)
 
-    from sessionary.codec import read_lines
 
+@contextmanager
+def _opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
     try:
         fd = fs.open(path, READ)
     except FileNotFoundError:
@@ -57,30 +81,112 @@ def read_jsonl(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Recor
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        found = require_regular(fs.fstat(fd))
-        size, looks, last, begin = found.st_size, LOOKS, False, None
-        if after is not None and (begin := _begin(fs, fd, after)) is None:
-            yield Reset()
-        low, line = (begin.offset, begin.line) if begin else (0, 1)
-        while not last:
-            data, last = window(fs, fd, low, size, WINDOW)
-            reading = read_lines(data, path, line=line, byte=low)
-            if reading.problems and not last:
-                data, last = window(fs, fd, low, size, max(WINDOW, WIDE_WINDOW))
-                reading = read_lines(data, path, line=line, byte=low)
-            if last and reading.torn and looks and (grown := fs.fstat(fd).st_size) > low + len(data):
-                size, looks, last = grown, looks - 1, False
-                continue
-            items: list[Record | Problem] = [*reading.problems, *reading.records()]
-            yield from sorted(items, key=lambda one: one.byte or 0) if reading.problems else items
-            low, line = low + len(data), line + count(data, b"\n")
-            if last and not reading.problems and data[-1:] in (b"", b"\n"):
-                mark = _mark(fs, fd, low)
-                yield Cursor(msgpack.encode(_Position(found.st_dev, found.st_ino, low, line, mark)))
+        yield fd, require_regular(fs.fstat(fd))
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     finally:
         fs.close(fd)
+
+
+def _decoded(
+    fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int
+) -> Iterator[Record | Problem | Cursor]:
+    """All records from a line on, which begins at the byte `low`."""
+    from stringzilla import count  # here, since a list that reads nothing needs neither
+
+    from sessionary.codec import read_lines
+
+    size, looks, last = found.st_size, LOOKS, False
+    while not last:
+        data, last = window(fs, fd, low, size, WINDOW)
+        reading = read_lines(data, path, line=line, byte=low)
+        if reading.problems and not last:
+            data, last = window(fs, fd, low, size, max(WINDOW, WIDE_WINDOW))
+            reading = read_lines(data, path, line=line, byte=low)
+        if last and reading.torn and looks and (grown := fs.fstat(fd).st_size) > low + len(data):
+            size, looks, last = grown, looks - 1, False
+            continue
+        low, line, end = low + len(data), line + count(data, b"\n"), data[-1:]
+        del data  # a line may be long, and the next one too
+        items: list[Record | Problem] = [*reading.problems, *reading.records()]
+        yield from sorted(items, key=lambda one: one.byte or 0) if reading.problems else items
+        if last and not reading.problems and end in (b"", b"\n"):
+            mark = _mark(fs, fd, low)
+            yield Cursor(msgpack.encode(_Position(found.st_dev, found.st_ino, low, line, mark)))
+        del reading, items
+
+
+def _matching(
+    fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int, may_match: MayMatch
+) -> Iterator[Record | Problem | Skipped]:
+    """The records of the lines that may be of interest; from the first damage before such a line on, all of them."""
+    from stringzilla import count
+
+    from sessionary.codec import read_lines
+
+    while (begin := _next_match(fs, fd, low, found.st_size, may_match)) is not None:
+        skipped = _counted(fs, fd, low, begin)
+        data, last = window(fs, fd, begin, found.st_size, WINDOW)
+        number = line + (skipped.records if skipped else 0)
+        reading = read_lines(data, path, line=number, byte=begin)
+        if skipped is None or reading.problems:
+            rest = _decoded(fs, fd, path, found, low, line)
+            yield from (item for item in rest if not isinstance(item, Cursor))
+            return
+        if skipped.records:
+            yield skipped
+        low, line = begin + len(data), number + count(data, b"\n")
+        del data
+        yield from reading.records()
+        del reading
+        if last:
+            return
+
+
+def may_hold(fs: Fs, path: str, may_match: MayMatch) -> bool:
+    """False if no record of a file can be of interest. Raises as `read_jsonl`."""
+    return any(not isinstance(item, Skipped) for item in read_jsonl(fs, path, None, may_match))
+
+
+def _next_match(fs: Fs, fd: int, low: int, size: int, may_match: MayMatch) -> int | None:
+    """Where the next lines of interest begin; None if there are none. A file that begins as no record may be any."""
+    last = False
+    while not last:
+        data, last = window(fs, fd, low, size, WINDOW)
+        if may_match(data) or (low == 0 and not data.startswith(b"{")):
+            return low
+        low += len(data)
+    return None
+
+
+def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
+    """What lies between two lines; None if it may not be all records."""
+    from sessionary.codec.lines import count_records
+
+    records, time = 0, None
+    while low < end:
+        data, _ = window(fs, fd, low, end, WINDOW)
+        found = count_records(data)
+        if not found:
+            return None
+        records, low = records + found, low + len(data)
+        time = _last_time(data) or time
+    return Skipped(records, time)
+
+
+def _last_time(data: bytes) -> datetime | None:
+    """The time of the last of these records that has one."""
+    from sessionary.codec import decode
+    from sessionary.transcript.typed import message_of
+
+    end = len(data) - 1
+    while end > 0:
+        begin = data.rfind(b"\n", 0, end) + 1
+        time = message_of(decode(data[begin:end])).time
+        if time is not None:
+            return time
+        end = begin - 1
+    return None
 
 
 def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
@@ -155,17 +261,36 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
-    try:
-        fd = fs.open(path, READ)
-    except FileNotFoundError:
-        raise not_found(path, f"There is no file {path}") from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    try:
-        size = require_regular(fs.fstat(fd)).st_size
-        data, _ = window(fs, fd, byte, size, MARK)
+    with _opened(fs, path) as (fd, found):
+        data, _ = window(fs, fd, byte, found.st_size, MARK)
         return data.split(b"\n", 1)[0]
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    finally:
-        fs.close(fd)
+
+
+def recency(fs: Fs, path: str, now: float) -> Recency:
+    """When a file of messages changed.
+
+    A file that was copied may be older than its messages, and one that was touched newer: both count for `changed`.
+    """
+    try:
+        found = fs.stat(path)
+    except (OSError, ValueError):
+        return Recency(None, None, 0)  # reading reports what cannot be read
+    said = _time_at_the_end(fs, path)
+    times = () if said is None else (said.timestamp(),)
+    newest = changed_at(now, *times, found.st_mtime, found.st_ctime)
+    return Recency(newest, max(found.st_mtime, *times), found.st_size)
+
+
+def _time_at_the_end(fs: Fs, path: str) -> datetime | None:
+    """The time of the last message in the last bytes of a file that has one."""
+    from sessionary.codec import read_lines
+    from sessionary.transcript.typed import message_of
+
+    try:
+        with _opened(fs, path) as (fd, found):
+            data = read_at(fs, fd, min(found.st_size, TAIL), max(0, found.st_size - TAIL))
+    except OSError:
+        return None
+    values = read_lines(data if found.st_size <= TAIL else data[data.find(b"\n") + 1 :]).values
+    times = (message_of(value).time for value in reversed(values))
+    return next((time for time in times if time is not None), None)

@@ -93,6 +93,16 @@ def summarize(
     return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))
 
 
+def title_of(layout: Layout, ref: SessionRef) -> str | None:
+    """The title of a session; the conversation is read only if no document has it.
+
+    Raises:
+        NotFound: the session is gone.
+    """
+    stated = layout.header(ref, Fold()).title if isinstance(layout, HasHeader) else None
+    return stated or summary_of(layout, ref).title
+
+
 def _with_nested(layout: Layout, summary: Summary) -> Summary:
     """The summary; ids of which a later part tells sessions apart are those of sub-agents."""
     ref = summary.ref

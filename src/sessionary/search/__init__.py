@@ -2,14 +2,15 @@
 
 needle        words         -> the bytes to search for, and their positions in a text
 text_parts    a message     -> the texts that are searched
-fast_lines    recognises lines that are plainly records
-prefilter     conversations -> those that plainly contain no match, found by threads
-scan          conversations -> hits
+targets       sessions      -> where to search, in order
+prefilter     targets       -> those that plainly contain no match, found by threads
+scan          targets       -> hits
 """
 
 from sessionary.model import PERSON
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
-from sessionary.search.scan import Hit, Place, Query, Search, SearchStats
+from sessionary.search.scan import Hit, Query, Search, SearchStats
+from sessionary.search.targets import Target
 from sessionary.search.text_parts import PARTS, Piece, pieces
 
 __all__ = [
@@ -19,11 +20,11 @@ __all__ = [
     "Hit",
     "Needle",
     "Piece",
-    "Place",
     "Query",
     "Search",
     "SearchStats",
     "Span",
+    "Target",
     "one_spaced",
     "pieces",
 ]

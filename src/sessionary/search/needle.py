@@ -27,6 +27,8 @@ from sessionary.errors import Invalid
 
 # Blanks, and what JSON may write as a backslash and a letter.
 _CUTS = re.compile(r'[\s"\\/\x00-\x1f]+')
+BLOCK = 1 << 16
+"""Characters of a text that are compared at a time."""
 # The ranges of characters that fold to others; a test checks all the rest.
 _CASED = (
     range(0x41, 0x600),
@@ -66,6 +68,20 @@ class Needle:
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Invalid(f"{text!r} is not text", operation="search", hint="give it in UTF-8")
         self.folded = self.text if case else self.text.casefold()
+        self.piece = max(_CUTS.split(self.folded), key=lambda piece: len(piece.encode()))
+        self._bytes = self.piece.encode()
+        self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
+        # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
+        self.blind = not self.piece or self._search(self._bytes, self._bytes) != 0
+
+    def may_be_in(self, data: bytes | str) -> bool:
+        """False if the longest word is in no case in these bytes of UTF-8, or in this text."""
+        if self.blind:
+            return True
+        if isinstance(data, str) and not data.isascii():
+            data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at half a surrogate pair
+        found: int = self._search(data, self._bytes)
+        return found >= 0
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of the words in a text normalised by `one_spaced`; they do not overlap."""
@@ -88,58 +104,57 @@ def one_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
+class Block(NamedTuple):
+    """A piece of a text; `is_first` if it begins with the text, `is_last` if it ends with it."""
+
+    text: str
+    is_first: bool
+    is_last: bool
+
+
+def blocks(text: str, overlap: int) -> Iterator[Block]:
+    """Yield `one_spaced(text)` in pieces: a long text is never held a second time.
+
+    Args:
+        text: the text.
+        overlap: the number of characters at the end of a piece that the next one begins with.
+    """
+    block, is_first, has_gap = "", True, False
+    for at in range(0, len(text), BLOCK):
+        raw = text[at : at + BLOCK]
+        words = one_spaced(raw)
+        if not words:
+            has_gap = True
+            continue
+        if block:
+            yield Block(block, is_first, False)
+            is_first = is_first and len(block) <= overlap
+        gap = " " if block and (has_gap or raw[0].isspace()) else ""
+        block = block[-overlap:] + gap + words
+        has_gap = raw[-1].isspace()
+    yield Block(block, is_first, True)
+
+
 class ByteFilter:
-    """Finds lines that may contain all needles, by a search over raw bytes.
+    """A predicate over raw lines: False if none of them can hold all needles.
 
     Args:
         needles: a line must contain all of them, so the most selective one is searched for.
     """
 
     def __init__(self, needles: Iterable[Needle]) -> None:
-        pieces = [(piece, needle.case) for needle in needles for piece in _CUTS.split(needle.folded)]
-        piece, case = max(pieces, key=lambda found: len(found[0].encode()), default=("", False))
-        self._bytes = piece.encode()
-        self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
-        # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
-        self.blind = not piece or self._search(self._bytes, self._bytes) != 0
-        self._escapes = _escapes_of(piece, case)
+        longest = max(needles, key=lambda needle: len(needle.piece.encode()), default=None)
+        self._needle = longest
+        self._escapes = _escapes_of(longest.piece, longest.case) if longest else None
+        self.blind = longest is None or longest.blind
 
-    def lines(self, data: bytes, end: int) -> Iterator[Span]:
-        """Yield the lines of ``data[:end]`` that may contain the needles, without their newlines."""
-        at = 0
-        plain = escaped = -1
-        while at < end:
-            if self.blind:
-                plain = escaped = at
-            if plain < at:
-                plain = self._plain(data, at, end)
-            if escaped < at:
-                escaped = self._escaped(data, at, end)
-            first = min(plain, escaped)
-            if first >= end:
-                return
-            begin = max(data.rfind(b"\n", at, first) + 1, at)
-            stop = data.find(b"\n", first, end)
-            stop = end if stop < 0 else stop
-            yield Span(begin, stop)
-            at = stop + 1
-
-    def finds(self, data: bytes, end: int) -> bool:
-        """True if there is any such line."""
-        return self.blind or self._plain(data, 0, end) < end or self._escaped(data, 0, end) < end
-
-    def _plain(self, data: bytes, at: int, end: int) -> int:
-        found: int = self._search(data, self._bytes, at, end)
-        return end if found < 0 else found
-
-    def _escaped(self, data: bytes, at: int, end: int) -> int:
-        """Return the position of a JSON escape that may stand for a character of the piece; `end` if there is none.
-
-        Most lines have no such escape, and the faster search is enough for them.
-        """
-        start = stringzilla.find(data, b"\\u", at, end)
-        found = self._escapes.search(data, start, end) if start >= 0 else None
-        return found.start() if found else end
+    def __call__(self, data: bytes) -> bool:
+        """True if one of the lines may hold the needles."""
+        if self._needle is None or self._escapes is None or self._needle.may_be_in(data):
+            return True
+        # Most lines have no escape that may stand for a character, and the faster search is enough for them.
+        start = stringzilla.find(data, b"\\u")
+        return start >= 0 and self._escapes.search(data, start) is not None
 
 
 def _escapes_of(piece: str, case: bool) -> re.Pattern[bytes]:

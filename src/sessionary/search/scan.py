@@ -1,53 +1,38 @@
-"""Exact scan: conversations are searched as bytes in bounded memory; only possible matches are decoded.
+"""Exact scan: each session is read by its layout, which decodes only stored lines that may match.
 
-A hit has the index of its message among the readable records, as `show` uses it. In a clean file the index is the
-number of records before it, which are counted at the first hit of the file. If a file is not plainly clean before a
-hit or on a line with a possible match, the scan reads the rest of that file record by record, like every other
-reader. So damage never stops a search: it costs time in that one file, and is reported.
+Damage never stops a search: it is reported where it may have hidden a match, and all other records are searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
 from typing import NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, require_regular
+from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Layout
+from sessionary.layouts.base import HasRecency, Layout
 from sessionary.layouts.summary import summary_of
-from sessionary.model import PERSON, Message, Problem, SessionRef, Severity
-from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain_record
-from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
+from sessionary.model import (
+    PERSON,
+    Item,
+    Message,
+    Place,
+    Problem,
+    SessionRef,
+    Severity,
+    Skipped,
+)
+from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks
 from sessionary.search.prefilter import looked_ahead
+from sessionary.search.targets import Target
 from sessionary.search.text_parts import CALL, Piece, pieces
-from sessionary.transcript.typed import message_of, numbered
 
-# Fits into the processor cache between reading and searching.
-WINDOW = 1 << 18
 AROUND = 240
 # Clocks of two machines differ, and a file may have been closed a little before its last message says.
 _SLACK = 24 * 3600.0
-
-
-class Place(NamedTuple):
-    """A conversation to search.
-
-    Attributes:
-        ref: its session.
-        layout: the layout of the session.
-        path: its file; None if it is not one file of records and must be read record by record.
-        changed: its modification time, in seconds since 1970; None if unknown.
-        size: the size of the file in bytes.
-    """
-
-    ref: SessionRef
-    layout: Layout
-    path: str | None
-    changed: float | None
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +63,7 @@ class Hit:
     Attributes:
         ref: its session.
         index: its index among the readable records, from 0.
-        byte: the offset of its line.
+        place: where it is stored.
         role: its role; None if missing.
         person: True if the user wrote it.
         time: its time, UTC; None if missing.
@@ -92,7 +77,7 @@ class Hit:
 
     ref: SessionRef
     index: int
-    byte: int
+    place: Place
     role: str | None
     person: bool
     time: datetime | None
@@ -129,146 +114,123 @@ class SearchStats:
 
 
 class Search:
-    """A search; `told` is updated while `hits` is iterated.
+    """A search; `stats` is updated while `hits` is iterated.
 
     Args:
         query: the conditions.
-        fs: the file system.
     """
 
-    def __init__(self, query: Query, fs: Fs = OS_FS) -> None:
-        self.told = SearchStats()
+    def __init__(self, query: Query) -> None:
+        self.stats = SearchStats()
         self._query = query
-        self._fs = fs
         # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
-        self._probe = ByteFilter((*query.needles, *tools))
+        self._may_match = ByteFilter((*query.needles, *tools))
 
     def hits(
-        self, places: Iterable[Place], *, passed: Callable[[int], object] | None = None
+        self, targets: Iterable[Target], *, passed: Callable[[int], object] | None = None
     ) -> Iterator[Hit]:
-        """Yield the hits, conversation by conversation, each in file order.
+        """Yield the hits, session by session, each in the order of its conversation.
 
         Args:
-            places: the conversations.
+            targets: the sessions.
             passed: called with the size in bytes of each finished conversation.
         """
         since = self._query.since
         oldest = None if since is None else since.timestamp() - _SLACK
         wanted = []
-        for place in places:
-            if oldest is not None and place.changed is not None and place.changed < oldest:
-                self.told.older += 1
+        for target in targets:
+            if oldest is not None and target.changed is not None and target.changed < oldest:
+                self.stats.older += 1
             else:
-                wanted.append((place.size, place))
-        for place, quiet in looked_ahead(wanted, self._is_quiet):
+                wanted.append((target.size, target))
+        for target, quiet in looked_ahead(wanted, self._is_quiet):
             if not quiet:
-                yield from self._in_file(place)
-            self.told.sessions += 1
-            self.told.bytes += place.size
+                yield from self._in_session(target)
+            self.stats.sessions += 1
+            self.stats.bytes += target.size
             if passed is not None:
-                passed(place.size)
+                passed(target.size)
 
-    def _is_quiet(self, place: Place, unused: Event) -> bool:
-        """True if no line of a conversation may match, and nothing about it must be reported."""
-        if place.path is None or self._probe.blind:
+    def _is_quiet(self, target: Target, unused: Event) -> bool:
+        """True if a session has nothing that may match, and nothing about it must be reported."""
+
+        def may_match(data: bytes) -> bool:
+            return unused.is_set() or self._may_match(data)
+
+        if self._may_match.blind or _hides_damage(target.layout):
             return False
         try:
-            return _File(self, place, place.path, self._fs).is_quiet(unused)
-        except (NotClean, OSError):
+            found = target.layout.read(target.ref, None, may_match)
+            return not any(isinstance(item, Message | Problem) for item in found)
+        except (NotFound, StorageFailed):
             return False
 
-    def _in_file(self, place: Place) -> Iterator[Hit]:
-        """Yield the hits of one conversation, by the fast path as far as possible."""
-        if place.path is None:
-            yield from self._patiently(place, 0)
-            return
-        done = 0
+    def _in_session(self, target: Target) -> Iterator[Hit]:
+        """Yield the hits of one session, and note what may have hidden others."""
         try:
-            try:
-                for hit in _File(self, place, place.path, self._fs).hits():
-                    yield hit
-                    done = hit.byte + 1
-            except NotClean:
-                yield from self._patiently(place, done)
-        except FileNotFoundError:
-            pass  # a session without a conversation
-        except OSError as error:
-            self._tell_unreadable(place, place.path, error)
-
-    def _patiently(self, place: Place, done: int) -> Iterator[Hit]:
-        """Yield the hits behind byte `done`, reading record by record."""
-        time = None
-        try:
-            for one in numbered(place.layout.read(place.ref)):
-                message, byte = one.message, one.message.place.byte or 0
-                found = self.match(message) if byte >= done else None
-                if found and (hit := self.hit(place, found, one.index, byte, time)):
-                    yield hit
-                time = message.time or time
-            problems = summary_of(place.layout, place.ref).problems
+            yield from self._in_items(target, target.layout.read(target.ref, None, self._may_match))
+            if _hides_damage(target.layout):
+                problems = summary_of(target.layout, target.ref).problems
+                self._note(target, [found for found in problems if found.severity > Severity.cosmetic])
         except NotFound:
-            return  # moved to the trash meanwhile
+            pass  # a session without a conversation, or moved to the trash meanwhile
         except StorageFailed as error:
-            self._tell_unreadable(place, error.path or place.ref.locator, error)
-            return
-        self.told.damaged += [
-            (place.ref, problem) for problem in problems if _hides_words(problem, place.path)
-        ]
+            path, message = error.path or target.ref.locator, f"cannot be read: {reason_of(error)}"
+            remedy = "check its owner and mode"
+            found = Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
+            self._note(target, [found])
 
-    def _tell_unreadable(self, place: Place, path: str, error: OSError) -> None:
-        message = f"cannot be read: {reason_of(error)}"
-        remedy = "check its owner and mode"
-        problem = Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
-        self.told.damaged.append((place.ref, problem))
+    def _in_items(self, target: Target, items: Iterable[Item]) -> Iterator[Hit]:
+        index, before, hides_damage = 0, None, _hides_damage(target.layout)
+        for item in items:
+            if isinstance(item, Message):
+                hit = self._hit(target, item, index, before)
+                if hit is not None:
+                    yield hit
+                index, before = index + 1, item.time or before
+            elif isinstance(item, Skipped):
+                index, before = index + item.records, item.time or before
+            elif isinstance(item, Problem) and item.severity > Severity.note and not hides_damage:
+                self._note(target, [item])
 
-    def candidates(self, data: bytes, end: int) -> Iterator[Span]:
-        """Yield the lines of ``data[:end]`` that may match."""
-        return self._probe.lines(data, end)
+    def _note(self, target: Target, problems: Iterable[Problem]) -> None:
+        self.stats.damaged += [(target.ref, one) for one in problems if one.code not in _HIDE_NO_TEXT]
 
-    def has_candidates(self, data: bytes, end: int) -> bool:
-        """True if there is any such line."""
-        return self._probe.finds(data, end)
-
-    def match(self, message: Message) -> _Found | None:
-        """Return the match in a message if it meets all conditions except time; else None."""
-        roles = self._query.roles
+    def _hit(self, target: Target, message: Message, index: int, before: datetime | None) -> Hit | None:
+        """Return the hit if the message meets all conditions; `before` is the time of the last earlier one with one."""
+        roles, own = self._query.roles, message.time
         if roles and message.role not in roles and not (PERSON in roles and message.origin == PERSON):
             return None
-        return _best(self._query, list(self._texts(message)), message)
-
-    def _texts(self, message: Message) -> Iterator[_Text]:
-        """Yield the texts to search."""
-        query = self._query
-        for piece in pieces(message):
-            if query.tools and not (piece.part == CALL and piece.tool in query.tools):
-                continue
-            if not query.parts or piece.part in query.parts:
-                yield _Text(piece, one_spaced(piece.text))
-
-    def hit(self, place: Place, found: _Found, index: int, byte: int, before: datetime | None) -> Hit | None:
-        """Return the hit if its time is requested; `before` is the time of the last earlier message with one."""
-        message, piece = found.message, found.text.piece
-        own = message.time
-        if not self._in_time(place, own or before):
+        found = _best(self._query, self._texts(message))
+        if found is None or not self._in_time(target, own or before):
             return None
-        excerpt, marks, cut = _excerpt(found.text.text, found.marks)
+        piece, excerpt = found
         return Hit(
-            place.ref,
+            target.ref,
             index,
-            byte,
+            message.place,
             message.role,
             message.origin == PERSON,
             own,
             own or before,
             piece.part,
             piece.tool,
-            excerpt,
-            marks,
-            cut,
+            excerpt.text,
+            excerpt.marks,
+            excerpt.cut,
         )
 
-    def _in_time(self, place: Place, time: datetime | None) -> bool:
+    def _texts(self, message: Message) -> Iterator[Piece]:
+        """Yield the texts to search."""
+        query = self._query
+        for piece in pieces(message):
+            if query.tools and not (piece.part == CALL and piece.tool in query.tools):
+                continue
+            if not query.parts or piece.part in query.parts:
+                yield piece
+
+    def _in_time(self, target: Target, time: datetime | None) -> bool:
         """True if a message of this time is requested.
 
         A message without a time is older than its file, by an unknown amount.
@@ -277,116 +239,62 @@ class Search:
         if time is not None:
             return (since is None or time >= since) and (until is None or time < until)
         if since is None and (
-            until is None or (place.changed is not None and place.changed < until.timestamp())
+            until is None or (target.changed is not None and target.changed < until.timestamp())
         ):
             return True
-        self.told.undated += 1
+        self.stats.undated += 1
         return False
 
 
-class _File:
-    """The fast path through one conversation."""
-
-    def __init__(self, search: Search, place: Place, path: str, fs: Fs) -> None:
-        self._search = search
-        self._place = place
-        self._path = path
-        self._fs = fs
-        self._fd = -1
-        # Up to this byte the file is clean: number of records before it, and their last time.
-        self._counted = 0
-        self._records = 0
-        self._time: datetime | None = None
-
-    def hits(self) -> Iterator[Hit]:
-        """Yield the hits.
-
-        Raises:
-            NotClean: something unusual is before the next hit, or in it.
-            OSError: the file cannot be read.
-        """
-        self._fd = self._fs.open(self._path, READ)
-        try:
-            for low, data, end in self._windows():
-                for begin, stop in self._search.candidates(data, end):
-                    found = self._search.match(message_of(plain_record(data, begin, stop)))
-                    if found is not None:
-                        self._count(low + begin)
-                        hit = self._search.hit(self._place, found, self._records, low + begin, self._time)
-                        if hit is not None:
-                            yield hit
-        finally:
-            self._fs.close(self._fd)
-
-    def is_quiet(self, unused: Event) -> bool:
-        """True if it has no possible match; False also if the result is not needed any more. Raises as `hits`."""
-        self._fd = self._fs.open(self._path, READ)
-        try:
-            for _, data, end in self._windows():
-                if unused.is_set() or self._search.has_candidates(data, end):
-                    return False
-            return True
-        finally:
-            self._fs.close(self._fd)
-
-    def _windows(self) -> Iterator[tuple[int, bytes, int]]:
-        """Yield windows of the file: an offset, the bytes from there on, and the length of the whole lines in them.
-
-        Bytes behind the last newline are read again with the next window, which is cheaper than joining. Bytes
-        appended meanwhile are left to the next search.
-        """
-        total = require_regular(self._fs.fstat(self._fd)).st_size
-        low, size = 0, WINDOW
-        while low < total:
-            wanted = min(size, total - low)
-            data = read_at(self._fs, self._fd, wanted, low)
-            if not low and not data.startswith(b"{"):
-                raise NotClean  # perhaps not text at all
-            if len(data) < wanted or low + wanted == total:  # the file may have been truncated meanwhile
-                yield low, data, len(data)
-                return
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield low, data, end
-            low, size = low + end, WINDOW if end else 2 * size  # a line may be longer than the window
-
-    def _count(self, byte: int) -> None:
-        """Count the records before the line that begins at `byte`."""
-        size = WINDOW
-        while self._counted < byte:
-            data = read_at(self._fs, self._fd, min(size, byte - self._counted), self._counted)
-            end = data.rfind(b"\n") + 1
-            if not end:
-                if not data:
-                    raise NotClean  # the file was truncated meanwhile
-                size *= 2
-                continue
-            data = data[:end]
-            self._records += count_clean(data)
-            self._time = last_time(data) or self._time
-            self._counted += end
+def _hides_damage(layout: Layout) -> bool:
+    """True if `read` may not report all that it cannot read: sessions of documents do so in their summary."""
+    return not isinstance(layout, HasRecency)
 
 
-class _Text(NamedTuple):
-    piece: Piece
+class _Excerpt(NamedTuple):
+    """A piece of a text.
+
+    Attributes:
+        text: the piece, each run of blanks as one.
+        marks: positions of the words in it.
+        cut: whether text was omitted before and behind it.
+    """
+
     text: str
-
-
-class _Found(NamedTuple):
-    """A matching message, and the positions."""
-
-    message: Message
-    text: _Text
     marks: list[Span]
+    cut: tuple[bool, bool]
 
 
-def _best(query: Query, texts: list[_Text], message: Message) -> _Found | None:
-    """Return the text with most of the needles, and their positions; None unless each needle is in some text."""
-    found = [[needle.spans(text.text) for needle in query.needles] for text in texts]
-    if not texts or not all(any(row[at] for row in found) for at in range(len(query.needles))):
-        return None
-    at = max(range(len(texts)), key=lambda row: sum(map(bool, found[row])))
-    return _Found(message, texts[at], _merged(span for spans in found[at] for span in spans))
+def _best(query: Query, texts: Iterable[Piece]) -> tuple[Piece, _Excerpt] | None:
+    """Return the text with most of the needles, and an excerpt of it; None unless each needle is in some text."""
+    seen: set[int] = set()
+    best, most = None, -1
+    for piece in texts:
+        found, excerpt = _looked_into(piece.text, query.needles)
+        seen |= found
+        if len(found) > most:
+            best, most = (piece, excerpt), len(found)
+    return best if len(seen) == len(query.needles) else None
+
+
+def _looked_into(text: str, needles: Sequence[Needle]) -> tuple[set[int], _Excerpt]:
+    """Return which needles are in a text, and the excerpt around the first of them."""
+    wanted = {at for at, needle in enumerate(needles) if needle.may_be_in(text)}
+    found: set[int] = set()
+    excerpt = None
+    room = AROUND + max((len(needle.folded) for needle in needles), default=0)
+    for block in blocks(text, 2 * room):
+        spans = {at: needles[at].spans(block.text) for at in wanted}
+        found |= {at for at, some in spans.items() if some}
+        if excerpt is None:
+            marks = _merged(span for some in spans.values() for span in some)
+            # A mark near the end of a block is in the next one too, with more behind it.
+            if block.is_last or not wanted or (marks and marks[0].end <= len(block.text) - AROUND):
+                excerpt = _excerpt(block, marks)
+        if excerpt is not None and found == wanted:
+            break
+    assert excerpt is not None, "there is a last block"
+    return found, excerpt
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -400,8 +308,9 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _excerpt(text: str, marks: list[Span]) -> tuple[str, list[Span], tuple[bool, bool]]:
+def _excerpt(block: Block, marks: list[Span]) -> _Excerpt:
     """Return the text around the first mark, cut between words if possible, with the marks in it."""
+    text = block.text
     first = marks[0] if marks else Span(0, 0)
     start, end = max(first.start - AROUND, 0), min(first.end + AROUND, len(text))
     if start and 0 <= (blank := text.find(" ", start, start + 20)) < first.start:
@@ -409,19 +318,12 @@ def _excerpt(text: str, marks: list[Span]) -> tuple[str, list[Span], tuple[bool,
     if end < len(text) and (blank := text.rfind(" ", end - 20, end)) >= first.end:
         end = blank
     inside = [Span(m.start - start, m.end - start) for m in marks if m.start >= start and m.end <= end]
-    return text[start:end], inside, (start > 0, end < len(text))
+    return _Excerpt(
+        text[start:end], inside, (not block.is_first or start > 0, not block.is_last or end < len(text))
+    )
 
 
-def _hides_words(problem: Problem, path: str | None) -> bool:
-    """True if a damaged range may hide a match: a range of the one file, or any file of a session with several."""
-    if problem.code in _READ:
-        return False
-    if path is None:
-        return problem.severity > Severity.cosmetic
-    return problem.path == path and problem.severity > Severity.note and problem.byte is not None
-
-
-# Problems that hide no text: about the conversation, a name or the tree of sessions.
-_READ = frozenset(
+_HIDE_NO_TEXT = frozenset(
     "orphaned_call orphaned_result repeated_result duplicate_session parent_cycle slug_differs odd_name".split()
 )
+"""Problems that hide no text: about the conversation, a name or the tree of sessions."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.search import Needle, Place, Query, Search
+from sessionary.search import Needle, Query, Search, Target
 from sessionary.testing.demo_stage import SESSION, TURN, BrokenPromise, Meddle, Stage, count, message
 
 WORDS = "compiled EVERYTHING again"  # part of the answer of every turn
@@ -24,9 +24,9 @@ def searched(stage: Stage) -> Iterator[str]:
     yield "4. The conversation is searched."
     yield ""
     size = stage.transcript.stat().st_size
-    place = Place(stage.ref, AmplifierLayout(stage.home), str(stage.transcript), None, size)
+    target = Target(stage.ref, AmplifierLayout(stage.home))
     began = time.perf_counter()
-    hits = list(Search(Query((Needle(WORDS),))).hits([place]))
+    hits = list(Search(Query((Needle(WORDS),))).hits([target]))
     took = time.perf_counter() - began
     messages, _ = stage.load()
     wanted = list(range(TURN - 1, len(messages), TURN))

@@ -85,6 +85,16 @@ class Sessions:
 
         return summary_of(self.layout_of(ref), ref)
 
+    def title(self, ref: SessionRef) -> str | None:
+        """The title of one session; often cheaper than its summary.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        from sessionary.layouts.summary import title_of  # here, since a list has the catalogue
+
+        return title_of(self.layout_of(ref), ref)
+
     def find(
         self,
         name: str,

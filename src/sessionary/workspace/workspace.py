@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from sessionary.catalog import Rows
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, Undone
     from sessionary.layouts.amplifier.project_rename import Move
-    from sessionary.search import Hit, Place, Query, Search, SearchStats
+    from sessionary.search import Hit, Query, Search, SearchStats
+    from sessionary.search import Target as SearchTarget
     from sessionary.sync.report import Report
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
@@ -72,20 +73,20 @@ class Hits:
         is_complete: False once the limit has ended the search.
     """
 
-    def __init__(self, search: Search, places: builtins.list[Place], limit: int) -> None:
-        self.sessions = len(places)
-        self.size: int = sum(place.size for place in places)
-        self.stats: SearchStats = search.told
+    def __init__(self, search: Search, targets: builtins.list[SearchTarget], limit: int) -> None:
+        self.sessions = len(targets)
+        self.size: int = sum(target.size for target in targets)
+        self.stats: SearchStats = search.stats
         self.limit = limit
         self.passed: Callable[[int], object] | None = None
         self.count = 0
         self.found_in: set[SessionRef] = set()
         self.is_complete = True
         self._search = search
-        self._places = places
+        self._targets = targets
 
     def __iter__(self) -> Iterator[Hit]:
-        for hit in self._search.hits(self._places, passed=self.passed):
+        for hit in self._search.hits(self._targets, passed=self.passed):
             if self.limit and self.count == self.limit:
                 self.is_complete = False
                 return
@@ -245,7 +246,7 @@ class Workspace(Sessions):
             StorageFailed: a folder cannot be read.
         """
         from sessionary.search import Needle, Query, Search
-        from sessionary.search.places import places
+        from sessionary.search.targets import targets
 
         if isinstance(query, str):
             needles = tuple(Needle(word, case=case) for word in query.split())
@@ -253,7 +254,7 @@ class Workspace(Sessions):
                 raise Invalid("a search needs words", hint="give at least one word")
             query = Query(needles)
         asked = self.refs() if refs is None else refs
-        return Hits(Search(query, self._fs), places(self.layout_of, self.catalog, asked), limit)
+        return Hits(Search(query), targets(self.layout_of, self.catalog, asked), limit)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""

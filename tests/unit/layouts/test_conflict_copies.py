@@ -27,7 +27,7 @@ from sessionary.layouts.summary import summaries, summary_of
 from sessionary.mailbox import Mailbox
 from sessionary.mailbox.consumers import consumers_of
 from sessionary.model import Message, Problem, SessionRef, Severity
-from sessionary.search import Needle, Place, Query, Search
+from sessionary.search import Needle, Query, Search, Target
 from sessionary.sync.conflict_copies import BroughtIn, bring_in, find
 from sessionary.workspace import Workspace
 
@@ -427,7 +427,7 @@ def test_search_finds_an_exact_duplicate_once(work: tuple[Path, str], tmp_path: 
     layout, ref = work_ref(work)
     (crumb,) = Path(ref.locator).rglob("breadcrumbs/0/*.json")
     (crumb.parent / f"{crumb.stem} (1).json").write_bytes(crumb.read_bytes())
-    hits = list(Search(Query((Needle("answer"),))).hits([Place(ref, layout, None, None, 0)]))
+    hits = list(Search(Query((Needle("answer"),))).hits([Target(ref, layout)]))
     assert len(hits) == 1
 
 

@@ -14,7 +14,7 @@ from sessionary.disk.fs import OS_FS, Fs, read_at
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.turn_marks import read_marks
 from sessionary.layouts.summary import summaries
-from sessionary.search import Needle, Place, Query, Search
+from sessionary.search import Needle, Query, Search, Target
 from sessionary.testing.wrapper import WrappedFs
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
@@ -59,10 +59,7 @@ def test_sessions_are_listed_checked_read_and_found_alike(home: Path) -> None:
     def seen(fs: Fs) -> list[Any]:
         layout = AmplifierLayout(home, fs)
         (ref,) = layout.discover()
-        path = transcript(home)
-        hits = Search(Query((Needle("number 17"),)), fs).hits(
-            [Place(ref, layout, str(path), None, path.stat().st_size)]
-        )
+        hits = Search(Query((Needle("number 17"),))).hits([Target(ref, layout)])
         return [
             list(summaries(layout)),
             list(layout.check(ref)),

@@ -2,14 +2,16 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.search import ByteFilter, Needle, Span, one_spaced
-from sessionary.search.needle import _CASED
+from sessionary.search import ByteFilter, Needle, one_spaced
+from sessionary.search import needle as needle_module
+from sessionary.search.needle import _CASED, blocks
 
 # Letters that fold in every odd way, blanks, and whatever JSON writes with a backslash.
 ALPHABET = 'aAbsSßẞſkKKiİıIfﬀﬁﬃlﬄtǰj\u030cʼnŉéÉeσςΣµμ在庫я🌡𐐀𐐨 \t\n\u2028\x1b"\\/\u00a0-1'
@@ -27,8 +29,8 @@ def is_found(text: str, needle: str, *, case: bool) -> bool:
 
 
 def candidates(line: bytes, *needles: Needle) -> list[bytes]:
-    data = b'{"role":"other"}\n' + line + b'\n{"role":"other"}\n'
-    return [data[start:end] for start, end in ByteFilter(needles).lines(data, len(data))]
+    may_match = ByteFilter(needles)
+    return [each for each in (b'{"role":"other"}', line) if may_match(each)]
 
 
 @st.composite
@@ -110,21 +112,39 @@ def test_all_needles_must_be_there_so_the_longest_is_looked_for() -> None:
 
 
 def test_what_has_no_plain_character_makes_every_line_a_candidate() -> None:
-    probe = ByteFilter([Needle('"')])
-    assert probe.blind
-    assert list(probe.lines(b"a\nb\n", 4)) == [Span(0, 1), Span(2, 3)]
-    assert ByteFilter([Needle("\u03a2")]).blind
-    assert ByteFilter([]).blind
+    for needles in ([Needle('"')], [Needle("\u03a2")], []):
+        assert ByteFilter(needles).blind
+        assert ByteFilter(needles)(b"a\nb\n")
 
 
 def test_bytes_that_are_no_text_hide_nothing_behind_them() -> None:
-    data = b'\xf0\n{"content":"needle"}\n\xff\xe2\n{"content":"NEEDLE"}\n'
-    found = [data[start:end] for start, end in ByteFilter([Needle("needle")]).lines(data, len(data))]
-    assert found == [b'{"content":"needle"}', b'{"content":"NEEDLE"}']
+    assert ByteFilter([Needle("needle")])(b'\xf0\n{"content":"needle"}\n')
+    assert ByteFilter([Needle("needle")])(b'\xff\xe2\n{"content":"NEEDLE"}\n')
 
 
-def test_only_the_asked_part_of_the_bytes_is_searched() -> None:
-    assert list(ByteFilter([Needle("x")]).lines(b"a\nx\n", 2)) == []
+@given(cuts() | st.tuples(texts, texts), st.booleans())
+def test_a_text_is_passed_over_only_if_it_does_not_hold_the_words(cut: tuple[str, str], case: bool) -> None:
+    text, needle = cut
+    assume(one_spaced(needle))
+    assert Needle(needle, case=case).may_be_in(text) or not is_found(text, needle, case=case)
+
+
+def test_half_a_surrogate_pair_in_a_text() -> None:
+    assert Needle("kelvin").may_be_in("\ud83d Kelvin")
+    assert not Needle("kelvin").may_be_in("\ud83d")
+
+
+@given(st.text("ab \n\u00a0", max_size=40), st.integers(1, 9), st.integers(1, 12))
+def test_blocks_are_the_text_with_overlaps(text: str, size: int, overlap: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(needle_module, "BLOCK", size)
+        pieces = list(blocks(text, overlap))
+    assert [piece.is_last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    whole = pieces[0].text
+    for before, piece in pairwise(pieces):
+        whole += piece.text.removeprefix(before.text[-overlap:])
+        assert piece.is_first == (piece.text == whole)
+    assert whole == one_spaced(text)
 
 
 def test_no_other_character_folds() -> None:

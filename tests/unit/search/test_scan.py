@@ -13,16 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sessionary.errors import StorageFailed
+from sessionary.layouts import jsonl
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import MayMatch
 from sessionary.layouts.summary import summary_of
 from sessionary.model import Cursor, Item, SessionRef
-from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
+from sessionary.search import Hit, Needle, Query, Search, Target, needle, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
 from sessionary.transcript.typed import numbered
 from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
-Put = Callable[..., Place]
+Put = Callable[..., Target]
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 def put(home: Path) -> Put:
     """Make a session with this transcript, and give the place to search."""
 
-    def put(data: bytes, name: str = "s1", changed: float | None = None) -> Place:
+    def put(data: bytes, name: str = "s1", changed: float | None = None) -> Target:
         folder = home / "projects" / "-p" / "sessions" / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "transcript.jsonl").write_bytes(data)
@@ -43,10 +45,13 @@ def put(home: Path) -> Put:
     return put
 
 
-def place_of(home: Path, folder: Path, changed: float | None = None) -> Place:
-    path = folder / "transcript.jsonl"
+def place_of(home: Path, folder: Path, changed: float | None = None) -> Target:
     ref = SessionRef("amplifier", folder.name, str(folder), "-p")
-    return Place(ref, AmplifierLayout(home), str(path), changed, path.stat().st_size)
+    return Target(ref, AmplifierLayout(home), changed, path_of(ref).stat().st_size)
+
+
+def path_of(ref: SessionRef) -> Path:
+    return ref.path / "transcript.jsonl"
 
 
 def lines(*messages: Mapping[str, Any]) -> bytes:
@@ -61,12 +66,12 @@ def query(*words: str, case: bool = False, **conditions: Any) -> Query:
     return Query(tuple(Needle(word, case=case) for word in words), **conditions)
 
 
-def search(wanted: Query, *places: Place) -> tuple[list[Hit], scan.SearchStats]:
+def search(wanted: Query, *places: Target) -> tuple[list[Hit], scan.SearchStats]:
     one = Search(wanted)
-    return list(one.hits(places)), one.told
+    return list(one.hits(places)), one.stats
 
 
-def indexes(wanted: Query, *places: Place) -> list[int]:
+def indexes(wanted: Query, *places: Target) -> list[int]:
     return [hit.index for hit in search(wanted, *places)[0]]
 
 
@@ -112,7 +117,7 @@ def files(draw: st.DrawFn) -> bytes:
     return b"\n".join(out) + draw(st.sampled_from([b"\n", b"\n", b"\n", b""]))
 
 
-def by_reading_everything(place: Place, needle: str, case: bool) -> Iterator[int]:
+def by_reading_everything(place: Target, needle: str, case: bool) -> Iterator[int]:
     """The rule, with no short cut."""
     fold = str if case else str.casefold
     wanted = fold(one_spaced(needle))
@@ -139,7 +144,7 @@ def test_the_hits_are_those_of_reading_everything(
     needle = re.sub("[\ud800-\udfff]", "", text[at : at + draw.draw(st.integers(1, 8))])
     needle = needle if one_spaced(needle) else "a"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "WINDOW", window)
+        patch.setattr(jsonl, "WINDOW", window)
         if threads:
             always_ahead(patch)
         found = indexes(query(needle, case=case), place)
@@ -147,7 +152,7 @@ def test_the_hits_are_those_of_reading_everything(
 
 
 def test_hits_across_windows_and_in_lines_longer_than_one(put: Put) -> None:
-    long = said("x" * (3 * scan.WINDOW) + " needle " + "y" * scan.WINDOW)
+    long = said("x" * (3 * jsonl.WINDOW) + " needle " + "y" * jsonl.WINDOW)
     place = put(lines(*[MANY] * 2000, said("Needle one"), long, *[MANY] * 2000, said("needle two")))
     assert indexes(query("needle"), place) == [2000, 2001, 4002]
 
@@ -179,7 +184,7 @@ def test_a_hit_tells_where_who_and_when(put: Put) -> None:
     assert (hit.ref.session_id, hit.index, hit.role, hit.person) == ("s1", 1, "assistant", False)
     assert (hit.part, hit.tool, hit.text, hit.marks) == ("text", None, "Found the race.", [(10, 14)])
     assert (hit.time, hit.about) == (None, START)
-    assert hit.byte == len(lines(said("Hi", timestamp="2026-03-01T09:00:00Z")))
+    assert hit.place.byte == len(lines(said("Hi", timestamp="2026-03-01T09:00:00Z")))
 
 
 def test_a_long_text_is_cut_around_its_first_mark(put: Put) -> None:
@@ -331,20 +336,22 @@ def test_a_file_that_is_no_text_is_told(put: Put) -> None:
 
 def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Path) -> None:
     bad = put(b"", "bad")
-    Path(str(bad.path)).unlink()
-    Path(str(bad.path)).mkdir()
+    path_of(bad.ref).unlink()
+    path_of(bad.ref).mkdir()
     good = put(lines(said("race")), "good")
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
-    assert [(problem.code, problem.path) for problem in told.problems] == [("unreadable_file", bad.path)]
+    assert [(problem.code, problem.path) for problem in told.problems] == [
+        ("unreadable_file", str(path_of(bad.ref)))
+    ]
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no device without an end")
 def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
     bad, good = put(b"", "bad"), put(lines(said("race")), "good")
-    Path(str(bad.path)).unlink()
-    Path(str(bad.path)).symlink_to("/dev/zero")
+    path_of(bad.ref).unlink()
+    path_of(bad.ref).symlink_to("/dev/zero")
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
     assert [problem.code for problem in told.problems] == ["unreadable_file"]
@@ -357,13 +364,19 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
 class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
-    def read(self, ref: SessionRef, after: Cursor | None = None, **options: Any) -> Iterator[Item]:
+    def read(
+        self,
+        ref: SessionRef,
+        after: Cursor | None = None,
+        may_match: MayMatch | None = None,
+        **options: Any,
+    ) -> Iterator[Item]:
         raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 
 def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -> None:
     good = put(lines(said("race")), "good")
-    bad = place_of(home, Path(put(b"", "bad").ref.locator))._replace(layout=_Refusing(home), path=None)
+    bad = place_of(home, Path(put(b"", "bad").ref.locator))._replace(layout=_Refusing(home))
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
     assert [(ref, problem.code, problem.path) for ref, problem in told.damaged] == [
@@ -373,7 +386,7 @@ def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -
 
 def test_a_session_without_a_conversation(put: Put) -> None:
     place = put(b"")
-    Path(str(place.path)).unlink()
+    path_of(place.ref).unlink()
     hits, told = search(query("race"), place)
     assert (hits, told.problems, told.sessions) == ([], [], 1)
 
@@ -395,15 +408,15 @@ def test_threads_that_look_ahead_change_nothing_that_is_told(
     ]
     places = [put(data, f"{number}-{kind}") for number in range(5) for kind, data in enumerate(contents)]
     places.append(put(good, "gone"))
-    Path(str(places[-1].path)).unlink()
+    path_of(places[-1].ref).unlink()
     places.append(put(good, "folder"))
-    Path(str(places[-1].path)).unlink()
-    Path(str(places[-1].path)).mkdir()
+    path_of(places[-1].ref).unlink()
+    path_of(places[-1].ref).mkdir()
     alone = search(query("race"), *places)
     assert (len(alone[0]), alone[1].sessions, len(alone[1].damaged)) == (15, 42, 21)
     asked: list[str] = []
 
-    def told(self: Search, place: Place, nobody: threading.Event) -> bool:
+    def told(self: Search, place: Target, nobody: threading.Event) -> bool:
         assert threading.current_thread() is not threading.main_thread()
         asked.append(place.ref.session_id)
         return quiet(self, place, nobody)
@@ -442,15 +455,15 @@ def test_where_no_thread_can_be_begun_the_search_does_without(
 
 def test_a_search_for_what_no_bytes_give_away_reads_nothing_ahead(put: Put) -> None:
     fs = FaultFs()
-    one = Search(query(tools=frozenset({"bash", "grep"})), fs)
-    assert not one._is_quiet(put(lines(said("nothing"))), threading.Event())
+    one, place = Search(query(tools=frozenset({"bash", "grep"}))), put(lines(said("nothing")))
+    assert not one._is_quiet(place._replace(layout=AmplifierLayout(place.layout.home, fs)), threading.Event())
     assert fs.counts["open"] == 0
 
 
 def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_nobody_waits_for(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "WINDOW", 64)
+    monkeypatch.setattr(jsonl, "WINDOW", 64)
     place = put(lines(*[said("nothing")] * 100))
     one, nobody = Search(query("race")), threading.Event()
     assert one._is_quiet(place, nobody)
@@ -477,4 +490,22 @@ def test_what_was_passed_is_told_as_it_goes(put: Put) -> None:
     one = Search(query("race"))
     assert len(list(one.hits(places, passed=passed.append))) == 1
     assert passed == [place.size for place in places]
-    assert one.told.bytes == sum(passed)
+    assert one.stats.bytes == sum(passed)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=strategies.text(max_size=60), draw=st.data(), block=st.integers(1, 20), around=st.integers(1, 9))
+def test_a_text_looked_into_by_blocks_is_cut_as_a_whole_one(
+    text: str, draw: st.DataObject, block: int, around: int
+) -> None:
+    at = draw.draw(st.integers(0, max(len(text) - 1, 0)))
+    word = re.sub("[\ud800-\udfff]", "", text[at : at + draw.draw(st.integers(1, 8))])
+    words = [Needle(word if one_spaced(word) else "a"), Needle(draw.draw(st.sampled_from(["a", "b", "ab"])))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "AROUND", around)
+        whole = scan._looked_into(text, words)
+        patch.setattr(needle, "BLOCK", block)
+        assert scan._looked_into(text, words)[0] == whole[0]
+        found, excerpt = scan._looked_into(text, words[:1])
+        patch.setattr(needle, "BLOCK", 1 << 16)
+        assert (found, excerpt) == scan._looked_into(text, words[:1])

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import Fs
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.jsonl import raw_line, read_jsonl
+from sessionary.layouts.base import MayMatch, Recency
+from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Cursor,
     Fact,
@@ -130,6 +131,17 @@ class LogLayout(AgentLayout):
         """What the place of a file says of the session."""
         return iter(())
 
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
+        """As `Layout.read`. A message may be made of several records, so a file with a match is read as a whole."""
+        if may_match is not None and not may_hold(self._fs, ref.locator, may_match):
+            return iter(())
+        return super().read(ref, after)
+
+    def recency(self, ref: SessionRef) -> Recency:
+        return recency(self._fs, ref.locator, self._now())
+
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         reading = None if after is None else self._further(ref, after)
         if reading is None:
@@ -192,7 +204,7 @@ class LogLayout(AgentLayout):
         return Reading(start, end, plan, state.last, state.memory)
 
 
-def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Record | Problem | Reset | Cursor]:
+def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
     """As `read_jsonl`, with the whole records of lines that hold several: some writers forget a newline."""
     for found in read_jsonl(fs, path, after):
         yield found

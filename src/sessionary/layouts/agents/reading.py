@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
 from sessionary.errors import SessionaryError
-from sessionary.layouts.base import Capability, Location, Part, PartKind, Retention, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Retention, location_of
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_line
@@ -86,7 +86,9 @@ class AgentLayout:
     def fingerprint(self, ref: SessionRef) -> bytes:
         return fingerprint_of(self._fs, ref.locator, self._now())
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
         return map(_with_remedy, self._items(ref, after))
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:

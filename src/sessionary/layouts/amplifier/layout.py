@@ -18,9 +18,9 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Location, Part, PartKind, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Recency, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import raw_line
+from sessionary.layouts.jsonl import raw_line, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -127,14 +127,20 @@ class AmplifierLayout:
             return Header()  # reported by `read`
 
     def read(
-        self, ref: SessionRef, after: Cursor | None = None, *, duplicates: Duplicates | None = None
+        self,
+        ref: SessionRef,
+        after: Cursor | None = None,
+        may_match: MayMatch | None = None,
+        *,
+        duplicates: Duplicates | None = None,
     ) -> Iterator[Item]:
         from sessionary.layouts.amplifier.reading import (
             read_transcript,
         )  # here, since a list needs no messages
 
         if TRANSCRIPT in self._files(ref):
-            yield from read_transcript(self._fs, f"{ref.locator}/{TRANSCRIPT}", after, duplicates=duplicates)
+            path = f"{ref.locator}/{TRANSCRIPT}"
+            yield from read_transcript(self._fs, path, after, may_match, duplicates)
         elif after is not None:
             yield Reset()
 
@@ -149,6 +155,9 @@ class AmplifierLayout:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
             raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
+
+    def recency(self, ref: SessionRef) -> Recency:
+        return recency(self._fs, f"{ref.locator}/{TRANSCRIPT}", self._now())
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.seen import Duplicates
 from sessionary.disk.fs import READ, Fs, read_at, size_of
-from sessionary.layouts.jsonl import WINDOW, read_jsonl
-from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Reset, Severity
+from sessionary.layouts.base import MayMatch
+from sessionary.layouts.jsonl import WINDOW, Stored, read_jsonl
+from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Severity
 from sessionary.transcript.diagnosis import Finding, shape_findings
 from sessionary.transcript.fold import Fold
 from sessionary.transcript.typed import message_of, typed_message
 
 
 def read_transcript(
-    fs: Fs, path: str, after: Cursor | None = None, *, duplicates: Duplicates | None = None
+    fs: Fs,
+    path: str,
+    after: Cursor | None = None,
+    may_match: MayMatch | None = None,
+    duplicates: Duplicates | None = None,
 ) -> Iterator[Item]:
     """The messages of the transcript of a session; see `Layout.read`.
 
@@ -25,9 +30,10 @@ def read_transcript(
         fs: the file system.
         path: the file.
         after: as in `Layout.read`.
+        may_match: as in `Layout.read`.
         duplicates: also note duplicate records.
     """
-    stored = (item for item in read_jsonl(fs, path, after) if not _is_empty_conversation(fs, item))
+    stored = (item for item in read_jsonl(fs, path, after, may_match) if not _is_empty_conversation(fs, item))
     return _items(stored, path, duplicates)
 
 
@@ -40,7 +46,9 @@ def transcript_problems(data: bytes, path: str) -> list[Problem]:
 
 
 def _items(
-    stored: Iterable[Record | Problem | Reset | Cursor], path: str, duplicates: Duplicates | None = None
+    stored: Iterable[Stored],
+    path: str,
+    duplicates: Duplicates | None = None,
 ) -> Iterator[Item]:
     for item in stored:
         if isinstance(item, Record):
@@ -56,7 +64,7 @@ def _items(
             yield item
 
 
-def _is_empty_conversation(fs: Fs, item: Record | Problem | Reset | Cursor) -> bool:
+def _is_empty_conversation(fs: Fs, item: Stored) -> bool:
     """True for the blank line of a file of one newline, as our store writes an empty conversation."""
     if not isinstance(item, Problem) or item.code != "blank_lines" or item.byte != 0:
         return False

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
@@ -115,7 +115,9 @@ class BrainstormLayout:
             [*row.problems, *notes],
         )
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
         """As `Layout.read`. Every change makes another file, so there is no cursor. `header` reports damage."""
         return from_start(self._messages(ref), after)
 

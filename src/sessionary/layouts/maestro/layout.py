@@ -26,7 +26,7 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import Capability, Location, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
@@ -155,7 +155,9 @@ class MaestroLayout:
             listed=listed,
         )
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
         return from_start(self._items(ref), after)
 
     def _items(self, ref: SessionRef) -> Iterator[Item]:

@@ -25,10 +25,10 @@ from sessionary.disk.fs import (
     stat_or_none,
     storage_failed,
 )
-from sessionary.layouts.base import Capability, Location, Part, PartKind, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
 from sessionary.layouts.clock import FUTURE_TIME, changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import read_jsonl
+from sessionary.layouts.jsonl import Stored, read_jsonl
 from sessionary.layouts.orchestrator import checking, entries, names, planfile, reading
 from sessionary.layouts.orchestrator.checking import no_history, with_remedy
 from sessionary.layouts.orchestrator.history import HEALED, odd_problem
@@ -132,7 +132,9 @@ class FeatureLayout:
             ],
         )
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
         """As `Layout.read`. A history with durations in nanoseconds is read from its start: they are counted."""
         from sessionary.transcript.typed import (
             message_of,
@@ -140,7 +142,7 @@ class FeatureLayout:
 
         path = f"{ref.locator}/{names.HISTORY}"
         number, slow = 0, list[int]()
-        for item in self._records(path, after):
+        for item in self._records(path, after, may_match):
             if isinstance(item, Record):
                 number += 1
                 if entries.in_nanoseconds(item.value):
@@ -158,9 +160,9 @@ class FeatureLayout:
         if slow:
             yield odd_problem("nanoseconds", slow, path)
 
-    def _records(self, path: str, after: Cursor | None) -> Iterator[Record | Problem | Reset | Cursor]:
+    def _records(self, path: str, after: Cursor | None, may_match: MayMatch | None) -> Iterator[Stored]:
         """As `read_jsonl`, without notes, and with the entries in damage that can be repaired."""
-        for item in read_jsonl(self._fs, path, after):
+        for item in read_jsonl(self._fs, path, after, may_match):
             if not isinstance(item, Problem):
                 yield item
                 continue

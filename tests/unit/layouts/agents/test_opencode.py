@@ -281,9 +281,9 @@ def test_a_list_reads_only_what_changed(home: Path, store: Store, tmp_path: Path
     catalog, read = Catalog(str(tmp_path / "cache")), list[str]()
 
     class Noting(OpenCodeLayout):
-        def read(self, ref: SessionRef, after: Any = None) -> Any:
+        def read(self, ref: SessionRef, after: Any = None, may_match: Any = None) -> Any:
             read.append(ref.session_id)
-            return super().read(ref, after)
+            return super().read(ref, after, may_match)
 
     def listed() -> dict[str, int]:
         return {one.ref.session_id: one.messages for one in catalog.summaries(Noting(home, OS_FS))}
