@@ -278,7 +278,7 @@ def recency(fs: Fs, path: str, now: float) -> Recency:
     said = _time_at_the_end(fs, path)
     times = () if said is None else (said.timestamp(),)
     newest = changed_at(now, *times, found.st_mtime, found.st_ctime)
-    return Recency(newest, max(found.st_mtime, *times), found.st_size)
+    return Recency(newest, max((found.st_mtime, *times)), found.st_size)
 
 
 def _time_at_the_end(fs: Fs, path: str) -> datetime | None:

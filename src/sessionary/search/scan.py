@@ -313,9 +313,10 @@ def _excerpt(block: Block, marks: list[Span]) -> _Excerpt:
     text = block.text
     first = marks[0] if marks else Span(0, 0)
     start, end = max(first.start - AROUND, 0), min(first.end + AROUND, len(text))
-    if start and 0 <= (blank := text.find(" ", start, start + 20)) < first.start:
+    before, behind = start > 0 or not block.is_first, end < len(text) or not block.is_last
+    if before and 0 <= (blank := text.find(" ", start, start + 20)) < first.start:
         start = blank + 1
-    if end < len(text) and (blank := text.rfind(" ", end - 20, end)) >= first.end:
+    if behind and (blank := text.rfind(" ", max(end - 20, first.end), end)) >= 0:
         end = blank
     inside = [Span(m.start - start, m.end - start) for m in marks if m.start >= start and m.end <= end]
     return _Excerpt(

@@ -19,7 +19,7 @@ from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, stat_or_none, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
-from sessionary.layouts.base import Part, PartKind
+from sessionary.layouts.base import MayMatch, Part, PartKind
 from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
@@ -59,8 +59,10 @@ class FeatureSyncLayout(FeatureLayout):
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         return Header(AGENT) if ref.session_id == names.INDEX else super().header(ref, fold)
 
-    def read(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Item]:
-        return iter(()) if ref.session_id == names.INDEX else super().read(ref, after)
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
+        return iter(()) if ref.session_id == names.INDEX else super().read(ref, after, may_match)
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         if project != self.project():
