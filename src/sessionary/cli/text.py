@@ -109,15 +109,6 @@ def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
     return [fill(text, widest - width + len(text)) for text, width in zip(texts, widths, strict=True)]
 
 
-def beside(first: Sequence[str], others: list[list[str]], room: int) -> list[list[str]]:
-    """The columns that fit beside the first one, which is never cut; the last ones are dropped first."""
-    kept = list(others)
-    widest = max(map(cells, first), default=0)
-    while len(kept) > 1 and widest + sum(cells(column[0]) + 2 for column in kept) > room:
-        kept.pop()
-    return kept
-
-
 def wrap(text: str, width: int) -> Iterator[str]:
     """The lines of the text, each at most `width` cells; broken at blanks if possible.
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import formatting, options, output, project_options
+from sessionary.cli import formatting, options, output, project_options, table
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
-from sessionary.cli.text import beside, cells, column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.brainstorm.constants import STATUSES, SUFFIX
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.texts import sparkline
@@ -125,23 +126,25 @@ def _name(row: Row) -> str:
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     now = datetime.now(UTC)
+    signs = (" " if row.health in ("ok", "note") else formatting.sign(row.health) for row in rows)
+    names = [f"{sign} {one_line(_name(row))}" for sign, row in zip(signs, rows, strict=True)]
+    statuses = [fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows]
     columns = [
-        column(["WHEN", *(formatting.ago(row.updated, now) for row in rows)]),
-        column(["EMS", *("?" if row.ems is None else str(row.ems) for row in rows)], right=True),
-        column(["", *(sparkline(row.ems_line[-_BARS:]) for row in rows)]),
-        column(["ITER", *(str(row.iteration or "?") for row in rows)], right=True),
-        column(["PHASE", *(fit(one_line(row.phase or "?"), 11) for row in rows)]),
-        column(["STATUS", *(fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows)]),
+        Column("  ID", names),
+        Column("WHEN", [formatting.ago(row.updated, now) for row in rows]),
+        Column("EMS", ["?" if row.ems is None else str(row.ems) for row in rows], right=True),
+        Column("", [sparkline(row.ems_line[-_BARS:]) for row in rows]),
+        Column("ITER", [str(row.iteration or "?") for row in rows], right=True),
+        Column("PHASE", [fit(one_line(row.phase or "?"), 11) for row in rows]),
+        Column("STATUS", statuses),
     ]
-    names = [one_line(_name(row)) for row in rows]
-    columns = beside(["ID", *names], columns, output.width() - 2)
-    room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
-    names = [fit(name, max(room, 8)) for name in names]
-    signs = [" ", *(" " if row.health in ("ok", "note") else formatting.sign(row.health) for row in rows)]
-    for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
-        sign, *rest = cols
-        text = f"{sign} {'  '.join(rest)}".rstrip()
-        yield output.paint(text, "bold") if number == 0 else text
+    yield from table.lines(
+        columns,
+        output.width(),
+        stretch="  ID",
+        drop=("STATUS", "PHASE", "ITER", "", "EMS"),
+        least=max(map(cells, names), default=0),
+    )
     for row in rows:
         if not row.readable:
             yield from item("✗ ", f"{row.slug}: {row.problems[0].message}")

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import formatting, options, output, project_options
+from sessionary.cli import formatting, options, output, project_options, table
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
-from sessionary.cli.text import beside, cells, column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.orchestrator.entries import kind_of
 from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
 from sessionary.layouts.orchestrator.status import FeatureRow, FeatureStatus, HistoryStats, stats_of
@@ -58,21 +59,21 @@ def _object(row: FeatureRow) -> dict[str, Any]:
 def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
     now = datetime.now(UTC)
     states = [row.state for row in rows]
+    names = [f"{'✗' if row.state is None else ' '} {one_line(row.feature_id)}" for row in rows]
     columns = [
-        column(["WHEN", *(formatting.ago(state.last_updated if state else None, now) for state in states)]),
-        column(["STATUS", *("archived" if row.archived else row.status for row in rows)]),
-        column(["TASK", *(fit(one_line((state and state.active_task) or "-"), 16) for state in states)]),
-        column(["MODEL", *(fit(one_line((state and state.model_in_use) or "?"), 8) for state in states)]),
+        Column("  ID", names),
+        Column("WHEN", [formatting.ago(state.last_updated if state else None, now) for state in states]),
+        Column("STATUS", ["archived" if row.archived else row.status for row in rows]),
+        Column("TASK", [fit(one_line((state and state.active_task) or "-"), 16) for state in states]),
+        Column("MODEL", [fit(one_line((state and state.model_in_use) or "?"), 8) for state in states]),
     ]
-    names = [one_line(row.feature_id) for row in rows]
-    columns = beside(["ID", *names], columns, output.width() - 2)
-    room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
-    names = [fit(name, max(room, 8)) for name in names]
-    signs = [" ", *("✗" if row.state is None else " " for row in rows)]
-    for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
-        sign, *rest = cols
-        text = f"{sign} {'  '.join(rest)}".rstrip()
-        yield output.paint(text, "bold") if number == 0 else text
+    yield from table.lines(
+        columns,
+        output.width(),
+        stretch="  ID",
+        drop=("MODEL", "TASK", "STATUS"),
+        least=max(map(cells, names), default=0),
+    )
     for row in rows:
         if row.state is None and row.problems:
             yield from item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
