@@ -23,7 +23,7 @@ from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
 
 if TYPE_CHECKING:
-    from sessionary.layouts.amplifier import ForkResult, Repaired, SessionStore, Undone
+    from sessionary.layouts.amplifier import Repaired, SessionStore, Undone
     from sessionary.sync.conflict_copies import BroughtIn
 
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
@@ -153,40 +153,11 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
     return Repair(ref, dry_run, copies, remaining)
 
 
-def fork(
-    sessions: Sessions,
-    ref: SessionRef,
-    fs: Fs,
-    turn: int | None,
-    session_id: str | None,
-    *,
-    unique: bool,
-    **how: Any,
-) -> ForkResult:
-    """Create a fork; see `Workspace.fork`."""
-    store = store_of(ref, fs)
-    if session_id is not None:
-        _refuse_known(sessions, ref, session_id, fs, unique)
-    return store.fork(ref.session_id, turn, session_id, **how)
-
-
-def preview_fork(
-    sessions: Sessions,
-    ref: SessionRef,
-    fs: Fs,
-    turn: int | None,
-    session_id: str | None,
-    *,
-    unique: bool,
-    on_incomplete: str,
-) -> ForkPreview:
+def preview_fork(ref: SessionRef, fs: Fs, turn: int | None, on_incomplete: str) -> ForkPreview:
     """What a fork would contain; see `Workspace.preview_fork`."""
     from sessionary.layouts.amplifier.forks import get_fork_preview
 
-    store_of(ref, fs)
-    if session_id is not None:
-        _refuse_known(sessions, ref, session_id, fs, unique)
-    seen = get_fork_preview(ref.locator, turn)
+    seen = get_fork_preview(ref.locator, turn, fs=fs)
     if on_incomplete == "error" and seen["has_orphaned_tools"]:
         raise Invalid(
             f"{seen['orphaned_tool_count']} tool calls without a result at the end of turn {seen['turn']}",
@@ -203,7 +174,7 @@ def preview_fork(
     )
 
 
-def _refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, unique: bool) -> None:
+def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, unique: bool) -> None:
     """Refuse an id that exists in the same folder, or with `unique` in any project.
 
     Raises:
@@ -239,15 +210,13 @@ def trashed(layout: AmplifierLayout, fs: Fs) -> Iterator[Trashed]:
     raise_joined(closed)
 
 
-def move_to_trash(ref: SessionRef, fs: Fs) -> str:
-    """Move a session to the trash; return its folder there."""
+def newest_in_trash(ref: SessionRef, fs: Fs) -> str:
+    """The folder of a session that was moved to the trash last; "" if it is not there any more."""
     from sessionary.layouts.amplifier import trash
 
-    store = store_of(ref, fs)
-    name, root = os.path.basename(ref.locator), os.path.realpath(store.base_dir)
-    store.delete(name)
-    there = trash.newest(fs, root, name)
-    return os.path.join(root, trash.TRASH, *there) if there else ""
+    folder, name = os.path.split(os.path.realpath(ref.locator))
+    there = trash.newest(fs, folder, name)
+    return os.path.join(folder, trash.TRASH, *there) if there else ""
 
 
 def empty_trash(sessions: Iterable[Trashed], fs: Fs) -> list[Trashed]:

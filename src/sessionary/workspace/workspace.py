@@ -23,7 +23,7 @@ from sessionary.workspace.sessions import Sessions
 
 if TYPE_CHECKING:
     from sessionary.catalog import Rows
-    from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, Undone
+    from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
     from sessionary.layouts.amplifier.project_rename import Move
     from sessionary.search import Hit, Query, Search, SearchStats
     from sessionary.search import Target as SearchTarget
@@ -105,6 +105,9 @@ class Workspace(Sessions):
             folder, or `homes` if that is one folder.
         fs: the file system.
         cache: the folder of the catalogue; by default the cache folder of the user.
+
+    Methods that change a session raise Unsupported if its layout does not grant `Capability.CHANGES`, NotFound if it is
+    gone, and Locked or StorageFailed if it cannot be written; it is unchanged then.
 
     Raises:
         Invalid: `homes` names an unknown kind.
@@ -333,6 +336,11 @@ class Workspace(Sessions):
 
     # -- changing
 
+    def _store(self, ref: SessionRef, operation: str) -> SessionStore:
+        """The store of a session that may be changed."""
+        self.require(ref, Capability.CHANGES, operation)
+        return changes.store_of(ref, self._fs)
+
     def repair(
         self,
         ref: SessionRef,
@@ -355,10 +363,7 @@ class Workspace(Sessions):
             dry_run: return what would be done, and write nothing.
 
         Raises:
-            Unsupported: the kind cannot be repaired, and there are no conflict copies.
-            NotFound: the session is gone.
             Corrupt: nothing of it can be read.
-            Locked, StorageFailed: it cannot be written; it is unchanged.
         """
         how = {"orphans": orphans, "close_last": close_last, "bad_bytes": bad_bytes}
         return changes.repair(self, ref, self._fs, dry_run=dry_run, **how)
@@ -367,12 +372,9 @@ class Workspace(Sessions):
         """Remove all turns behind a turn, 0 meaning before the first. `undo` restores them.
 
         Raises:
-            Unsupported: sessions of this kind can only be read.
-            NotFound, Invalid: the session, or the turn, does not exist.
-            Locked, StorageFailed: it cannot be written; it is unchanged.
+            Invalid: the turn does not exist.
         """
-        self.require(ref, Capability.CHANGES, "rewind")
-        return changes.store_of(ref, self._fs).rewind(ref.session_id, turn, dry_run=dry_run)
+        return self._store(ref, "rewind").rewind(ref.session_id, turn, dry_run=dry_run)
 
     def fork(
         self,
@@ -397,19 +399,16 @@ class Workspace(Sessions):
             unique: refuse an id that a session of another project has: neither could be found by it.
 
         Raises:
-            Unsupported: sessions of this kind can only be read.
-            NotFound, Invalid: the session, or the turn, does not exist.
+            Invalid: the turn does not exist.
             AlreadyExists: the id exists.
-            Locked, StorageFailed: nothing was created.
         """
-        self.require(ref, Capability.CHANGES, "fork")
-        return changes.fork(
-            self,
-            ref,
-            self._fs,
+        store = self._store(ref, "fork")
+        if session_id is not None:
+            changes.refuse_known(self, ref, session_id, self._fs, unique)
+        return store.fork(
+            ref.session_id,
             turn,
             session_id,
-            unique=unique,
             include_events=events,
             handle_orphaned_tools=on_incomplete,
             name=name,
@@ -425,10 +424,10 @@ class Workspace(Sessions):
         unique: bool = True,
     ) -> ForkPreview:
         """What `fork` would create. Raises as `fork`, and writes nothing."""
-        self.require(ref, Capability.CHANGES, "fork")
-        return changes.preview_fork(
-            self, ref, self._fs, turn, session_id, unique=unique, on_incomplete=on_incomplete
-        )
+        self._store(ref, "fork")
+        if session_id is not None:
+            changes.refuse_known(self, ref, session_id, self._fs, unique)
+        return changes.preview_fork(ref, self._fs, turn, on_incomplete)
 
     def restore_backup(
         self, ref: SessionRef, which: str = "transcript", *, dry_run: bool = False
@@ -436,38 +435,22 @@ class Workspace(Sessions):
         """Replace the ``transcript`` or the ``metadata`` of a session by its backup. `undo` takes it back.
 
         Raises:
-            Unsupported: sessions of this kind can only be read.
             NotFound: the session, or the backup, does not exist.
             Corrupt: the backup cannot be read.
-            Locked, StorageFailed: it cannot be written; it is unchanged.
         """
-        self.require(ref, Capability.CHANGES, "restore-backup")
-        return changes.store_of(ref, self._fs).restore_backup(ref.session_id, which, dry_run=dry_run)
+        return self._store(ref, "restore-backup").restore_backup(ref.session_id, which, dry_run=dry_run)
 
     def rename(self, ref: SessionRef, name: str | None) -> str | None:
-        """Set or remove the name of a session, which is its title in lists; return the name that it had.
-
-        Raises:
-            Unsupported: sessions of this kind can only be read.
-            NotFound: the session is gone.
-            Locked, StorageFailed: it cannot be written; it is unchanged.
-        """
-        self.require(ref, Capability.CHANGES, "rename")
-        store = changes.store_of(ref, self._fs)
+        """Set or remove the name of a session, which is its title in lists; return the name that it had."""
+        store = self._store(ref, "rename")
         before = store.get_metadata(ref.session_id).get("name")
         store.update_metadata(ref.session_id, {"name": name})
         return before if isinstance(before, str) and before.strip() else None
 
     def trash(self, ref: SessionRef) -> str:
-        """Move a session to the trash; return its folder there. `undo` restores it.
-
-        Raises:
-            Unsupported: sessions of this kind can only be read.
-            NotFound: the session is gone.
-            Locked, StorageFailed: it cannot be moved; it stays.
-        """
-        self.require(ref, Capability.CHANGES, "trash")
-        return changes.move_to_trash(ref, self._fs)
+        """Move a session to the trash; return its folder there. `undo` restores it."""
+        self._store(ref, "trash").delete(ref.session_id)
+        return changes.newest_in_trash(ref, self._fs)
 
     def trashed(self) -> Iterator[Trashed]:
         """The sessions in the trash of all projects, the last one first.
@@ -508,7 +491,6 @@ class Workspace(Sessions):
         Raises:
             NotFound: nothing to undo.
             AlreadyExists: a session with the id of the trashed one was created since.
-            Locked, StorageFailed: it cannot be written; it is unchanged.
         """
         return changes.undo(change, self._fs)
 
