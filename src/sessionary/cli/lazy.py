@@ -1,4 +1,6 @@
-"""A group of commands whose modules are imported when one of them is called or listed, and not before.
+"""Groups of commands: they suggest a command for a mistyped one, refuse text that is not valid UTF-8, and import late.
+
+The modules of a lazy group are imported when one of its commands is called or listed, and not before.
 
 Brainstorms and features are YAML, which takes longer to import than a whole `list` of sessions takes to print. So the
 group itself knows only names, and the module in which each is defined.
@@ -13,7 +15,36 @@ from typing import Any
 
 import click
 
-from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.arguments import text_only
+
+
+class SuggestingGroup(click.Group):
+    """A group that suggests similar commands for an unknown one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order in which they are written."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names; see `click.Group.resolve_command`.
+
+        Raises:
+            UsageError: no command has that name.
+        """
+        word = args[0]
+        if not (ctx.resilient_parsing or word.startswith("-")) and self.get_command(ctx, word) is None:
+            ctx.fail(f"No such command '{word}'.{_meant(word, self.list_commands(ctx))}")
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and text_only(command, rest), rest
+
+
+def _meant(word: str, commands: list[str]) -> str:
+    from difflib import get_close_matches  # imported here: slow to import and rarely needed
+
+    near = get_close_matches(word.casefold(), commands)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 class ReaderGone(Exception):

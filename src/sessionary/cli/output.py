@@ -26,38 +26,12 @@ from sessionary.model import Problem
 WIDTH = 80
 WIDEST = 100
 _PIECE = 500  # lines
-_COLOURS = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "magenta": "35",
-    "cyan": "36",
-}
+_COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _ASCII = str.maketrans(
     {
-        "✓": "+",
-        "✗": "x",
-        "…": "~",
-        "│": "|",
-        "─": "-",
-        "▸": ">",
-        "·": "-",
-        "→": ">",
-        "×": "x",
-        "»": ">",
-        "«": "<",
-        "└": "`",
-        "├": "|",
-        "▶": ">",
-        "●": "*",
-        "←": "<",
-        "•": "*",
-        "▌": "|",
-        **dict.fromkeys("━═", "-"),
-        **dict.fromkeys("┃┆", "|"),
+        **dict(zip("✓✗…▸·→×»«└├▶●←•", "+x~>->x><`|>*<*", strict=True)),
+        **dict.fromkeys("━═─", "-"),
+        **dict.fromkeys("┃┆│▌", "|"),
         **dict.fromkeys("┏┓┗┛┡┩╇┳┻┼┬┴┤╭╮╰╯┌┐┘", "+"),
         **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
     }

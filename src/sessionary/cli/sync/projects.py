@@ -12,7 +12,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.changing import done, print_command
 from sessionary.cli.changing import set_in as indented
-from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line, shell_line
 from sessionary.errors import AlreadyExists, Invalid, NotFound

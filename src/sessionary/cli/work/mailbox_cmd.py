@@ -9,7 +9,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
-from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places, render
 from sessionary.errors import NotFound

@@ -10,7 +10,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
-from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
 from sessionary.errors import Invalid
