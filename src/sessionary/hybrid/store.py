@@ -286,10 +286,8 @@ class HybridSessionStore(SessionStore):
 
     def _growth(self, session_id: str) -> int:
         """Return the approximate growth of a session's files in bytes since the last notification."""
-        last = self._last
-        if last is None or last.session_id != session_id:
-            return 0
-        size = last.transcript.journal.size
+        session = self._pool.get(self._folder_of(session_id), self._fs, self._now)
+        size = session.transcript.journal.size
         before, self._sizes[session_id] = self._sizes.get(session_id, size), size
         return abs(size - before)
 

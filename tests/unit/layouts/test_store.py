@@ -30,7 +30,6 @@ from sessionary.errors import (
     StorageFailed,
 )
 from sessionary.layouts.amplifier import BUNDLE_PREFIX, extract_session_mode, is_top_level_session
-from sessionary.testing.layout_suite import CountingFs
 from tests.in_place import change_in_place
 from tests.support.original import load_transcript
 
@@ -990,11 +989,10 @@ def test_metadata_that_were_changed_in_place_are_written_again(store: Any, base:
     assert store.get_metadata("s")["bundle"] == "bundle:foundation"
 
 
-def test_metadata_that_are_unchanged_are_not_read_again(base: Any) -> None:
-    fs = CountingFs()
-    store = SessionStore.with_fs(fs, base)
+def test_metadata_that_are_unchanged_are_not_written_again(base: Any) -> None:
+    store = SessionStore(base)
     store.save("s", [say("first")], META)
     store.save("s", [say("first"), say("second")], {**META, "name": "n"})
-    fs.opened.clear()
+    before = (store.base_dir / "s" / "metadata.json").stat()
     store.save("s", [say("first"), say("second"), say("third")], {**META, "name": "n"})
-    assert not [path for path in fs.opened if path.endswith("metadata.json")]
+    assert (store.base_dir / "s" / "metadata.json").stat() == before

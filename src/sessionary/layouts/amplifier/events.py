@@ -22,10 +22,10 @@ from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.files import EVENTS, LOCK
 from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.observers import ears_of
-from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
 TOUCH_EVERY = timedelta(seconds=0.2)
 
@@ -66,8 +66,7 @@ class EventsLog:
         self._now = now
         self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
         self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
-        self._touched = self._touch_due = self._second = datetime.min.replace(tzinfo=UTC)
-        self._second_text = ""
+        self._touched = self._touch_due = datetime.min.replace(tzinfo=UTC)
         self._closed = False
 
     def append(self, event: Mapping[str, Any]) -> None:
@@ -174,7 +173,7 @@ class EventsLog:
         """The event with its keys in the order of the format: identifying keys first, `data` last."""
         ordered: dict[str, Any] = {"ts": None, "lvl": None, "event": None, "session_id": None, **event}
         if not ordered["ts"]:
-            ordered["ts"] = self._stamp(now)
+            ordered["ts"] = stamp(now)
         if not ordered["lvl"]:
             ordered["lvl"] = "INFO"
         if not ordered["session_id"]:
@@ -193,15 +192,6 @@ class EventsLog:
                 raise storage_failed(error, "make", self._folder) from error
             with suppress(FileNotFoundError):
                 return self._journal.enter(self._lock)
-
-    def _stamp(self, now: datetime) -> str:
-        """As `stamp`, which takes as long as the write; the text up to the second is cached."""
-        past = now - self._second
-        if past.days or past.seconds:
-            self._second = now.replace(microsecond=0)
-            self._second_text = stamp(self._second)[:-9]
-            past = now - self._second
-        return f"{self._second_text}{past.microseconds // 1000:03d}+00:00"
 
     def _touch(self, now: datetime) -> None:
         """Update the folder's time, by which lists are sorted; at most five times a second."""

@@ -17,12 +17,7 @@ from sessionary.codec import Reading, Undecodable, decode, read_lines
 from sessionary.codec.conflicts import REMEDY, first_marker, sides
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.files import BACKUP as BACKUP  # noqa: PLC0414 - writers take it from here
-from sessionary.layouts.amplifier.files import CONFIG as CONFIG  # noqa: PLC0414 - writers take it from here
-from sessionary.layouts.amplifier.files import EVENTS as EVENTS  # noqa: PLC0414 - writers take it from here
-from sessionary.layouts.amplifier.files import LOCK as LOCK  # noqa: PLC0414 - writers take it from here
-from sessionary.layouts.amplifier.files import METADATA as METADATA  # noqa: PLC0414 - writers take it from here
-from sessionary.layouts.amplifier.files import TRANSCRIPT as TRANSCRIPT  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import BACKUP, METADATA, TRANSCRIPT
 from sessionary.model import Problem, Severity
 
 SURROUNDINGS = 200

@@ -23,9 +23,10 @@ from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.amplifier.files import BACKUP, LOCK, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.header import is_session as holds_session
 from sessionary.layouts.amplifier.messages import clean_dict
-from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
+from sessionary.layouts.amplifier.recovery import StoredTranscript
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
@@ -285,7 +286,6 @@ class Session:
         self.lock = FileLock(os.path.join(folder, LOCK), fs)
         self.transcript = TranscriptFile(folder, fs, now)
         self.baseline: Baseline | None = None
-        self._metadata: tuple[Identity, bytes] | None = None
         self._metadata_suspect = False
         self._metadata_backed_up = False
         self._swept = False
@@ -338,7 +338,6 @@ class Session:
             raise storage_failed(error, "read", self.folder) from error
         if self.recovered is not None:
             self.transcript.replaced()
-            self._metadata = None
         self._swept = True
         if self.lock.is_abandoned():
             self.lock.clear_note()
@@ -347,7 +346,6 @@ class Session:
         """Drop the baseline after the owner replaced all files."""
         self.transcript.replaced()
         self.baseline = None
-        self._metadata = None
 
     def is_there(self) -> bool:
         """True if the session exists."""
@@ -365,17 +363,9 @@ class Session:
 
     def metadata_is(self, document: bytes) -> bool:
         """True if metadata.json already has exactly these bytes."""
-        path = os.path.join(self.folder, METADATA)
-        named = stat_or_none(self.fs, path)
-        if named is None or self._metadata_suspect:
+        if self._metadata_suspect:
             return False
-        found = identity_of(named)
-        if self._metadata is None or self._metadata[0] != found:
-            data = read_bytes(self.fs, path)
-            if data is None:
-                return False
-            self._metadata = (found, data)
-        return self._metadata[1] == document
+        return read_bytes(self.fs, os.path.join(self.folder, METADATA)) == document
 
     def write_metadata(self, path: str, document: bytes, *, readable: bool, durable: bool) -> str | None:
         """Replace metadata.json; the old one becomes the backup, or is quarantined if it cannot be read.
@@ -385,15 +375,11 @@ class Session:
         aside = None if readable else atomic.quarantine(path, "corrupt", fs=self.fs, now=self.now())
         backup = path + BACKUP if readable else None
         try:
-            new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)
+            atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)
         except StorageFailed as error:
             self._metadata_suspect = error.outcome == "unknown"
             raise
         self._metadata_suspect = False
-        # The rename has changed the ctime. A file that another process put there meanwhile is read again.
-        named = stat_or_none(self.fs, path)
-        is_ours = named is not None and (named.st_dev, named.st_ino) == (new.st_dev, new.st_ino)
-        self._metadata = (identity_of(named), document) if named is not None and is_ours else None
         return aside
 
     def back_up_metadata(self, *, durable: bool) -> None:

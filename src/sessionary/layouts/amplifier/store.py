@@ -23,16 +23,10 @@ from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier import transactions, trash
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
-from sessionary.layouts.amplifier.recovery import (
-    BACKUP,
-    CONFIG,
-    METADATA,
-    TRANSCRIPT,
-    read_metadata,
-    read_transcript,
-)
+from sessionary.layouts.amplifier.recovery import read_metadata, read_transcript
 from sessionary.layouts.amplifier.session import Session, is_session, no_session, pool_of
 from sessionary.layouts.amplifier.write_op import OnConflict, Report, Writing, kept_of
 
@@ -85,11 +79,9 @@ class SessionStore:
         self.on_conflict: OnConflict = on_conflict
         self.last_report: Report = Report()
         self._root = os.path.realpath(self.base_dir)
-        self._inside = os.path.join(self._root, "")
         self._fs: Fs = OS_FS
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._pool = pool_of(self._fs)
-        self._last: Session | None = None  # most calls use the session of the previous call
         self._asked_mount = False
 
     @classmethod
@@ -467,7 +459,7 @@ class SessionStore:
         self.last_report = Report("delete", session_id)
         cleaned_up.forget(self._fs, self._root, session_id)
         trash.discard(session, self._root, erase=erase, now=self._now())
-        self._gone(session)
+        self._pool.drop(session.folder)
 
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
         """Move sessions without any activity for `days` days to the trash; return their number.
@@ -499,12 +491,12 @@ class SessionStore:
     def _clean_up(self, session_id: str, *, erase: bool) -> None:
         session = self._existing(session_id)
         trash.clean_up(session, self._root, erase=erase, now=self._now())
-        self._gone(session)
+        self._pool.drop(session.folder)
 
     # -- internals
 
     def _folder_of(self, session_id: str) -> str:
-        return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time
+        return os.path.join(self._root, session_id)
 
     def _existing_folder(self, session_id: str) -> str:
         check_id(session_id)
@@ -513,15 +505,8 @@ class SessionStore:
             raise no_session(session_id, folder)
         return folder
 
-    def _gone(self, session: Session) -> None:
-        self._pool.drop(session.folder)
-        self._last = None
-
     def _open(self, session_id: str) -> Session:
         """A session to write to, new or existing."""
-        last = self._last
-        if last is not None and last.session_id == session_id:
-            return last
         check_id(session_id)
         folder = self._folder_of(session_id)
         session = self._pool.get(folder, self._fs, self._now)
@@ -531,7 +516,6 @@ class SessionStore:
             except BaseException:
                 self._pool.drop(folder)
                 raise
-        self._last = session
         return session
 
     def _existing(self, session_id: str) -> Session:

@@ -17,9 +17,10 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.faults import faults_in
+from sessionary.layouts.amplifier.files import BACKUP, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, check_project
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
-from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.trash import trash_name
 from sessionary.layouts.base import PartKind

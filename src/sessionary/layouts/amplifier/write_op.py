@@ -18,10 +18,9 @@ from sessionary.codec.times import timestamp_of
 from sessionary.disk.flush_policy import COMMITTER, Durability
 from sessionary.errors import Conflict, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
+from sessionary.layouts.amplifier.files import METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import DROPPED_ROLES, as_dict, clean_dict, is_kept, redact, stamp
 from sessionary.layouts.amplifier.recovery import (
-    METADATA,
-    TRANSCRIPT,
     StoredMetadata,
     StoredTranscript,
     one_line,
