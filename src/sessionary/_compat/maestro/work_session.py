@@ -1,43 +1,20 @@
 """The import name that callers of Maestro's work sessions use; the code lives in `sessionary`."""
 
-from sessionary.layouts.maestro import (
-    SessionStatus,
-    SessionType,
-    WorkSession,
-    complete_session,
-    create_session,
-    find_session_by_id,
-    get_child_sessions,
-    get_open_child_sessions,
-    get_session_cookie,
-    get_session_hierarchy,
-    get_sessions_base_path,
-    interrupt_session,
-    is_session_closed,
-    list_sessions,
-    load_session,
-    pause_session,
-    resume_session,
-    save_session,
-)
-
-__all__ = [
-    "SessionStatus",
-    "SessionType",
-    "WorkSession",
-    "complete_session",
-    "create_session",
-    "find_session_by_id",
-    "get_child_sessions",
-    "get_open_child_sessions",
-    "get_session_cookie",
-    "get_session_hierarchy",
-    "get_sessions_base_path",
-    "interrupt_session",
-    "is_session_closed",
-    "list_sessions",
-    "load_session",
-    "pause_session",
-    "resume_session",
-    "save_session",
-]
+from sessionary.layouts.maestro import SessionStatus as SessionStatus
+from sessionary.layouts.maestro import SessionType as SessionType
+from sessionary.layouts.maestro import WorkSession as WorkSession
+from sessionary.layouts.maestro import complete_session as complete_session
+from sessionary.layouts.maestro import create_session as create_session
+from sessionary.layouts.maestro import find_session_by_id as find_session_by_id
+from sessionary.layouts.maestro import get_child_sessions as get_child_sessions
+from sessionary.layouts.maestro import get_open_child_sessions as get_open_child_sessions
+from sessionary.layouts.maestro import get_session_cookie as get_session_cookie
+from sessionary.layouts.maestro import get_session_hierarchy as get_session_hierarchy
+from sessionary.layouts.maestro import get_sessions_base_path as get_sessions_base_path
+from sessionary.layouts.maestro import interrupt_session as interrupt_session
+from sessionary.layouts.maestro import is_session_closed as is_session_closed
+from sessionary.layouts.maestro import list_sessions as list_sessions
+from sessionary.layouts.maestro import load_session as load_session
+from sessionary.layouts.maestro import pause_session as pause_session
+from sessionary.layouts.maestro import resume_session as resume_session
+from sessionary.layouts.maestro import save_session as save_session

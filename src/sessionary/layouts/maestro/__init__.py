@@ -1,79 +1,40 @@
 """The maestro layout: work sessions (session.json) and their breadcrumbs."""
 
-from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
-from sessionary.layouts.maestro.compat_api import (
-    auto_breadcrumb_wrapper,
-    capture_tool_call,
-    create_session,
-    dataclass_to_dict,
-    dict_to_breadcrumb,
-    find_session_by_id,
-    generate_breadcrumb_id,
-    generate_timestamp,
-    get_breadcrumb_summary,
-    get_child_sessions,
-    get_open_child_sessions,
-    get_session_cookie,
-    get_session_hierarchy,
-    get_sessions_base_path,
-    list_breadcrumbs,
-    list_sessions,
-    load_breadcrumb,
-    load_session,
-    parse_ai_dialog,
-    reconstruct_session_timeline,
-    save_session,
-    track_file_modification,
-    write_breadcrumb,
-)
-from sessionary.layouts.maestro.costs import PRICES, calculate_cost, estimate_tokens, prices_of
-from sessionary.layouts.maestro.records import Breadcrumb, SessionStatus, SessionType, WorkSession
-from sessionary.layouts.maestro.statuses import (
-    complete_session,
-    interrupt_session,
-    is_session_closed,
-    pause_session,
-    resume_session,
-)
-from sessionary.layouts.maestro.store import WorkStore
-
-__all__ = [
-    "PRICES",
-    "Breadcrumb",
-    "SessionStatus",
-    "SessionType",
-    "WorkSession",
-    "WorkStore",
-    "auto_breadcrumb_wrapper",
-    "calculate_cost",
-    "capture_tool_call",
-    "complete_session",
-    "create_breadcrumb",
-    "create_session",
-    "dataclass_to_dict",
-    "dict_to_breadcrumb",
-    "estimate_tokens",
-    "find_session_by_id",
-    "generate_breadcrumb_id",
-    "generate_timestamp",
-    "get_breadcrumb_summary",
-    "get_child_sessions",
-    "get_open_child_sessions",
-    "get_session_cookie",
-    "get_session_hierarchy",
-    "get_sessions_base_path",
-    "interrupt_session",
-    "is_session_closed",
-    "list_breadcrumbs",
-    "list_sessions",
-    "load_breadcrumb",
-    "load_session",
-    "parse_ai_dialog",
-    "pause_session",
-    "prices_of",
-    "reconstruct_session_timeline",
-    "resume_session",
-    "save_session",
-    "track_file_modification",
-    "write_breadcrumb",
-]
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb as create_breadcrumb
+from sessionary.layouts.maestro.compat_api import auto_breadcrumb_wrapper as auto_breadcrumb_wrapper
+from sessionary.layouts.maestro.compat_api import capture_tool_call as capture_tool_call
+from sessionary.layouts.maestro.compat_api import create_session as create_session
+from sessionary.layouts.maestro.compat_api import dataclass_to_dict as dataclass_to_dict
+from sessionary.layouts.maestro.compat_api import dict_to_breadcrumb as dict_to_breadcrumb
+from sessionary.layouts.maestro.compat_api import find_session_by_id as find_session_by_id
+from sessionary.layouts.maestro.compat_api import generate_breadcrumb_id as generate_breadcrumb_id
+from sessionary.layouts.maestro.compat_api import generate_timestamp as generate_timestamp
+from sessionary.layouts.maestro.compat_api import get_breadcrumb_summary as get_breadcrumb_summary
+from sessionary.layouts.maestro.compat_api import get_child_sessions as get_child_sessions
+from sessionary.layouts.maestro.compat_api import get_open_child_sessions as get_open_child_sessions
+from sessionary.layouts.maestro.compat_api import get_session_cookie as get_session_cookie
+from sessionary.layouts.maestro.compat_api import get_session_hierarchy as get_session_hierarchy
+from sessionary.layouts.maestro.compat_api import get_sessions_base_path as get_sessions_base_path
+from sessionary.layouts.maestro.compat_api import list_breadcrumbs as list_breadcrumbs
+from sessionary.layouts.maestro.compat_api import list_sessions as list_sessions
+from sessionary.layouts.maestro.compat_api import load_breadcrumb as load_breadcrumb
+from sessionary.layouts.maestro.compat_api import load_session as load_session
+from sessionary.layouts.maestro.compat_api import parse_ai_dialog as parse_ai_dialog
+from sessionary.layouts.maestro.compat_api import reconstruct_session_timeline as reconstruct_session_timeline
+from sessionary.layouts.maestro.compat_api import save_session as save_session
+from sessionary.layouts.maestro.compat_api import track_file_modification as track_file_modification
+from sessionary.layouts.maestro.compat_api import write_breadcrumb as write_breadcrumb
+from sessionary.layouts.maestro.costs import PRICES as PRICES
+from sessionary.layouts.maestro.costs import calculate_cost as calculate_cost
+from sessionary.layouts.maestro.costs import estimate_tokens as estimate_tokens
+from sessionary.layouts.maestro.costs import prices_of as prices_of
+from sessionary.layouts.maestro.records import Breadcrumb as Breadcrumb
+from sessionary.layouts.maestro.records import SessionStatus as SessionStatus
+from sessionary.layouts.maestro.records import SessionType as SessionType
+from sessionary.layouts.maestro.records import WorkSession as WorkSession
+from sessionary.layouts.maestro.statuses import complete_session as complete_session
+from sessionary.layouts.maestro.statuses import interrupt_session as interrupt_session
+from sessionary.layouts.maestro.statuses import is_session_closed as is_session_closed
+from sessionary.layouts.maestro.statuses import pause_session as pause_session
+from sessionary.layouts.maestro.statuses import resume_session as resume_session
+from sessionary.layouts.maestro.store import WorkStore as WorkStore

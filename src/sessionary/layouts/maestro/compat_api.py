@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from sessionary.codec import sanitize
 from sessionary.disk.fs import OS_FS, expanded
@@ -28,8 +28,7 @@ from sessionary.layouts.maestro.tree import Node
 from sessionary.model import Problem
 
 AnyPath = str | os.PathLike[str]
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _log = logging.getLogger("sessionary.maestro")
 
@@ -265,14 +264,9 @@ def parse_ai_dialog(ai_dialog: str) -> list[Breadcrumb]:
     ]
 
 
-def auto_breadcrumb_wrapper(func: Callable[P, R]) -> Callable[P, R]:
-    """A decorator kept for compatibility: it calls the function and writes no breadcrumb."""
-
-    @functools.wraps(func)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return func(*args, **kwargs)
-
-    return call
+def auto_breadcrumb_wrapper(func: F) -> F:
+    """A decorator kept for compatibility: it writes no breadcrumb and returns the function."""
+    return func
 
 
 def dataclass_to_dict(obj: Breadcrumb) -> dict[str, Any]:

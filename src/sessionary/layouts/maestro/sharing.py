@@ -51,15 +51,12 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
     box = f"{folder}/{BREADCRUMBS}"
     try:
         depths = [f"{box}/{name}" for name in fs.listdir(box) if depth_of(name) is not None]
+        _change(fs, f"{folder}/{SESSION}", FILE_MODE | mode & _OTHERS_READ, READ)
+        _change(fs, folder, mode & 0o777 & ~_OTHERS_WRITE, READ | O_DIRECTORY)
+        for path in (box, *depths):
+            _change(fs, path, mode, READ | O_DIRECTORY)
     except OSError as error:
-        raise storage_failed(error, "read", box) from error
-    _change(fs, f"{folder}/{SESSION}", FILE_MODE | mode & _OTHERS_READ, READ)
-    for path, its in [
-        (folder, mode & 0o777 & ~_OTHERS_WRITE),
-        (box, mode),
-        *((depth, mode) for depth in depths),
-    ]:
-        _change(fs, path, its, READ | O_DIRECTORY)
+        raise storage_failed(error, "change the mode of", error.filename or folder) from error
     return _closed_above(fs, folder, 0o001 if mode & 0o007 else 0o011)
 
 
@@ -73,22 +70,15 @@ def inherit(fs: Fs, folder: str) -> None:
     """Give a new folder of messages the mode of its parent, if others may write there. Raises OSError."""
     mode = stat.S_IMODE(fs.stat(os.path.dirname(folder)).st_mode)
     if mode & _OTHERS_WRITE:
-        fd = fs.open(folder, READ | O_DIRECTORY)
-        try:
-            fs.chmod(fd, mode)
-        finally:
-            fs.close(fd)
+        _change(fs, folder, mode, READ | O_DIRECTORY)
 
 
 def _change(fs: Fs, path: str, mode: int, how: int) -> None:
+    fd = fs.open(path, how)
     try:
-        fd = fs.open(path, how)
-        try:
-            fs.chmod(fd, mode)
-        finally:
-            fs.close(fd)
-    except OSError as error:
-        raise storage_failed(error, "change the mode of", path) from error
+        fs.chmod(fd, mode)
+    finally:
+        fs.close(fd)
 
 
 def _closed_above(fs: Fs, folder: str, enter: int) -> list[str]:

@@ -6,7 +6,6 @@ be unreachable; it is cut above its oldest session, which moves to the top with 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ Flag = Literal["orphan", "cycle"]
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """One session in the tree.
 
@@ -61,49 +60,40 @@ def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
 
 
 def forest(sessions: Sequence[WorkSession]) -> list[Node]:
-    """The trees of these sessions, oldest first; every session is in exactly one tree."""
-    ordered = sorted(sessions, key=age_key)
-    ids = {session.session_id for session in ordered}
-    below: defaultdict[str | None, list[Node]] = defaultdict(list)
-    for session in ordered:
-        known = session.parent if session.parent in ids else None
-        below[known].append(Node(session, flag="orphan" if session.parent and known is None else None))
-    roots = below.pop(None, [])
-    placed = _hang(roots, below)
-    for session in ordered:
-        if session.session_id not in placed:
-            ring = _ring(session, {each.session_id: each for each in ordered})
-            first = min(ring, key=age_key)
-            if first.session_id in placed:
-                continue
-            nodes = below[first.parent]
-            node = next(each for each in nodes if each.session is first)
-            nodes.remove(node)
-            node.flag = "cycle"
+    """The trees of these sessions: those without parent by age, then those that head a cycle."""
+    nodes = [Node(session) for session in sorted(sessions, key=age_key)]
+    by_id: dict[str, Node] = {}
+    for node in nodes:
+        by_id.setdefault(
+            node.session.session_id, node
+        )  # of two sessions with one id only one gets the children
+    roots: list[Node] = []
+    for node in nodes:
+        if node.session.parent not in by_id:
+            node.flag = "orphan" if node.session.parent else None
             roots.append(node)
-            placed |= _hang([node], below)
-    return roots
+    heads = _heads_of_cycles(nodes, by_id)
+    for node in nodes:
+        parent = by_id.get(node.session.parent or "")
+        if parent is not None and node not in heads:
+            parent.children.append(node)
+    return roots + heads
 
 
-def _hang(roots: list[Node], below: dict[str | None, list[Node]]) -> set[str]:
-    """Attach all descendants of these nodes; return the ids of the attached sessions."""
-    placed: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
-        first_of_id = node.session.session_id not in placed
-        placed.add(node.session.session_id)
-        if first_of_id:  # of two sessions with one id only one gets the children
-            node.children = below.pop(node.session.session_id, [])
-            waiting += node.children
-    return placed
-
-
-def _ring(session: WorkSession, by_id: dict[str, WorkSession]) -> list[WorkSession]:
-    """The sessions of the cycle that the parents of a session lead into."""
-    seen: list[str] = []
-    current = session
-    while current.session_id not in seen:
-        seen.append(current.session_id)
-        current = by_id[current.parent or ""]
-    return [by_id[name] for name in seen[seen.index(current.session_id) :]]
+def _heads_of_cycles(nodes: list[Node], by_id: dict[str, Node]) -> list[Node]:
+    """The oldest session of each cycle of parents, flagged."""
+    heads: list[Node] = []
+    checked: set[int] = set()
+    for start in nodes:
+        path: dict[int, Node] = {}
+        node: Node | None = start
+        while node is not None and id(node) not in checked and id(node) not in path:
+            path[id(node)] = node
+            node = by_id.get(node.session.parent or "")
+        if node is not None and id(node) in path:
+            on_path = list(path.values())
+            head = min(on_path[on_path.index(node) :], key=lambda each: age_key(each.session))
+            head.flag = "cycle"
+            heads.append(head)
+        checked.update(path)
+    return heads

@@ -1,5 +1,4 @@
 """The import name of the command `maestro wsession`; the code lives in `sessionary`."""
 
-from sessionary.cli.maestro import main, wsession_command
-
-__all__ = ["main", "wsession_command"]
+from sessionary.cli.maestro import main as main
+from sessionary.cli.maestro import wsession_command as wsession_command
