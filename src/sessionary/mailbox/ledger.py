@@ -55,12 +55,7 @@ class Entry(NamedTuple):
 
 def entry(breadcrumb_id: str, file: str, result: Any, applied_at: datetime) -> Entry:
     """The entry for a message. `result` is a sanitised dict, or None."""
-    record = {
-        "breadcrumb_id": breadcrumb_id,
-        "file": file,
-        "applied_at": stamp(applied_at),
-        "result": result,
-    }
+    record = {"breadcrumb_id": breadcrumb_id, "file": file, "applied_at": stamp(applied_at), "result": result}
     return Entry(breadcrumb_id, file, encode_line(record) + b"\n")
 
 

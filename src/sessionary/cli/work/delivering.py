@@ -25,14 +25,7 @@ from sessionary.cli.work.mailbox_cmd import show_pending
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
-from sessionary.mailbox.mailbox import (
-    ATTEMPTS,
-    INTERVAL,
-    SHORTEST_INTERVAL,
-    TIMEOUT,
-    Mailbox,
-    Report,
-)
+from sessionary.mailbox.mailbox import ATTEMPTS, INTERVAL, SHORTEST_INTERVAL, TIMEOUT, Mailbox, Report
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Handler = Callable[[Breadcrumb], dict[str, Any] | None]

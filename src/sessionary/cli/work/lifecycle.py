@@ -55,10 +55,7 @@ Examples:
 )
 @click.option("--purpose", metavar="TEXT", help="What the session is for.")
 @click.option(
-    "--parent",
-    metavar="ID",
-    shell_complete=places.complete,
-    help="The parent session, which keeps running.",
+    "--parent", metavar="ID", shell_complete=places.complete, help="The parent session, which keeps running."
 )
 @click.option(
     "--entity",

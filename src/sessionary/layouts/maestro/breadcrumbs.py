@@ -18,12 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
-from sessionary.codec import (
-    Undecodable,
-    decode,
-    encode_document,
-    sanitize,
-)
+from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import (
     FILE_MODE,

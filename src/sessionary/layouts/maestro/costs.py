@@ -15,11 +15,7 @@ from sessionary.layouts.maestro.times import parse_time
 Prices = Mapping[str, tuple[float, float]]
 """Model name in lower case -> US dollars for 1,000 tokens in, and for 1,000 tokens out."""
 
-PRICES: Final[Prices] = {
-    "sonnet": (0.003, 0.015),
-    "opus": (0.015, 0.075),
-    "haiku": (0.00025, 0.00125),
-}
+PRICES: Final[Prices] = {"sonnet": (0.003, 0.015), "opus": (0.015, 0.075), "haiku": (0.00025, 0.00125)}
 
 
 def calculate_cost(

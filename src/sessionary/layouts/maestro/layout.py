@@ -79,12 +79,7 @@ class MaestroLayout:
     )
 
     def __init__(
-        self,
-        home: Path,
-        fs: Fs = OS_FS,
-        *,
-        project: str | None = None,
-        now: Callable[[], float] = time.time,
+        self, home: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
     ) -> None:
         self.home = home
         self._root = os.path.abspath(home)

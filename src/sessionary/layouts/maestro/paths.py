@@ -94,11 +94,7 @@ def folder_of(fs: Fs, root: str, session_id: str) -> str:
 
 def no_session(root: str, session_id: str) -> NotFound:
     """The error for an id without a session."""
-    return not_found(
-        root,
-        f"no work session {session_id} in {root}",
-        ["`sessionary work list` lists all"],
-    )
+    return not_found(root, f"no work session {session_id} in {root}", ["`sessionary work list` lists all"])
 
 
 def closed_folder(error: StorageFailed) -> Problem:

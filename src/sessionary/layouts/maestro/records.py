@@ -192,13 +192,7 @@ _SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
     "state": (str, str),
     "context": (dict, dict),
 }
-_OPTIONAL_TEXTS: Final = (
-    "parent_session_id",
-    "parent_wsession_id",
-    "purpose",
-    "created_at",
-    "closed_at",
-)
+_OPTIONAL_TEXTS: Final = ("parent_session_id", "parent_wsession_id", "purpose", "created_at", "closed_at")
 
 
 def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:

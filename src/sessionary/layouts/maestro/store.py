@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, storage_failed
-from sessionary.errors import (
-    AmbiguousId,
-    Invalid,
-    NotFound,
-    SessionaryError,
-    StorageFailed,
-    TransitionError,
-)
+from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, StorageFailed, TransitionError
 from sessionary.layouts.maestro import statuses, subwork
 from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, DateRange, gather, write_crumb
 from sessionary.layouts.maestro.costs import PRICES, Prices

@@ -52,11 +52,7 @@ def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
 
     A time that is missing, invalid or in the future counts as oldest.
     """
-    return (
-        believed(parse_time(session.modified)),
-        believed(parse_time(session.created)),
-        session.session_id,
-    )
+    return (believed(parse_time(session.modified)), believed(parse_time(session.created)), session.session_id)
 
 
 def forest(sessions: Sequence[WorkSession]) -> list[Node]:
