@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
@@ -52,71 +53,26 @@ class Place(NamedTuple):
         return f"{self.label}/{self.name}"
 
 
-_Waiting = tuple[str, int, str]
-"""A queued place: name, depth and label. The path is built on demand."""
+@dataclass(slots=True)
+class _Folder:
+    """A folder: its version when its names were read, and of a folder of messages what is known of them.
 
+    `label` is that of `Place`; of a `breadcrumbs` folder, the prefix of those of its depth folders. `contested` are
+    the names that several messages had.
+    """
 
-def _key(place: Place) -> _Waiting:
-    return place.name, place.depth, place.label
+    path: str
+    label: str
+    depth: int = 0
+    version: tuple[int, int, int] | None = None
+    settled: bool = False
+    queued: set[str] = field(default_factory=set)
+    ignored: set[str] = field(default_factory=set)
+    contested: set[str] = field(default_factory=set)
 
-
-_UNLISTED = (-1, -1, -1)
-
-
-class _Listed:
-    """A folder, and its version when its names were read."""
-
-    __slots__ = ("_fs", "_now", "_state", "path", "settled")
-
-    def __init__(self, path: str, fs: Fs, now: Callable[[], float]) -> None:
-        self.path = path
-        self.settled = False
-        self._fs = fs
-        self._now = now
-        self._state = _UNLISTED
-
-    def news(self) -> Iterable[str]:
-        """Names that may be new.
-
-        Raises:
-            StorageFailed: it cannot be read. A missing folder has no names.
-        """
-        try:
-            found = self._fs.stat(self.path)
-            state = found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-            if state == self._state and self.settled:
-                return ()
-            now = int(self._now() * 1e9)
-            names = self._fs.listdir(self.path)
-        except FileNotFoundError:
-            self.forget()
-            return ()
-        except NotADirectoryError:
-            return ()
-        except OSError as error:
-            raise storage_failed(error, "list", self.path) from error
-        self._state = state
-        self.settled = now - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS
-        return names
-
-    def forget(self) -> None:
-        """Force a listing at the next call."""
-        self._state = _UNLISTED
-        self.settled = False
-
-
-class _Depth(_Listed):
-    """One folder of messages."""
-
-    __slots__ = ("contested", "depth", "ignored", "label", "queued")
-
-    def __init__(self, path: str, label: str, depth: int, fs: Fs, now: Callable[[], float]) -> None:
-        super().__init__(path, fs, now)
-        self.label = label
-        self.depth = depth
-        self.queued: set[str] = set()
-        self.ignored: set[str] = set()
-        self.contested: set[str] = set()
+    def place(self, name: str) -> Place:
+        """The place of a message in it."""
+        return Place(name, self.depth, self.label, f"{self.path}{os.sep}{name}")
 
 
 class Root(NamedTuple):
@@ -151,15 +107,13 @@ class Folders:
     def __init__(self, roots: list[Root], fs: Fs = OS_FS, now: Callable[[], float] = time.time) -> None:
         self._fs = fs
         self._now = now
-        self._roots = [(root, _Listed(root.path, fs, now)) for root in roots]
-        self._depths: dict[str, _Depth] = {}
-        # Sorted; entries that are no longer queued are skipped.
-        self._queue: list[_Waiting] = []
-        self._first = 0
+        self._roots = [_Folder(root.path, root.prefix) for root in roots]
+        self._depths: dict[str, _Folder] = {}
+        self._queue: list[Place] = []  # sorted; places that are no longer queued are skipped
 
     def paths(self) -> list[str]:
         """Every folder that may change."""
-        return [root.path for root, _ in self._roots] + [depth.path for depth in self._depths.values()]
+        return [folder.path for folder in (*self._roots, *self._depths.values())]
 
     @property
     def waiting(self) -> int:
@@ -175,14 +129,14 @@ class Folders:
         Raises:
             StorageFailed: a folder cannot be read.
         """
-        for root, listed in self._roots:
-            for name in listed.news():
-                self._add_depth(root, name)
-        if self._first:
-            self._queue, self._first = self._queue[self._first :], 0
+        for root in self._roots:
+            for name in self._news(root):
+                number, label = depth_of(name), root.label + name
+                if number is not None and label not in self._depths:
+                    self._depths[label] = _Folder(os.path.join(root.path, name), label, number)
         before = len(self._queue)
         for depth in self._depths.values():
-            if names := depth.news():
+            if names := self._news(depth):
                 self._enqueue(depth, names, done.get(depth.label, set()))
         if len(self._queue) == before:
             return False
@@ -191,23 +145,19 @@ class Folders:
 
     def queue(self) -> Iterator[Place]:
         """The messages in order, as queued when their turn comes."""
-        while self._queue and self._placed(self._queue[self._first]) is None:
-            self._first += 1
-            if self._first == len(self._queue):
-                self._queue.clear()
-                self._first = 0
+        first = next((n for n, place in enumerate(self._queue) if self._is_queued(place)), len(self._queue))
+        del self._queue[:first]
         before = None  # a contested name is listed again each time
-        for waiting in self._queue[self._first :]:
-            place = None if waiting == before else self._placed(waiting)
-            before = waiting
-            if place is not None:
+        for place in self._queue[:]:
+            if place != before and self._is_queued(place):
                 yield place
+            before = place
 
     def queued(self, file: str) -> Place | None:
         """The place of a file, by ``<depth>/<name>``, if it is queued."""
         label, _, name = file.rpartition("/")
         depth = self._depths.get(label)
-        return None if depth is None else self._placed((name, depth.depth, label))
+        return depth.place(name) if depth is not None and name in depth.queued else None
 
     def is_contested(self, place: Place) -> bool:
         """True if several messages had the name, so that it proves nothing."""
@@ -227,24 +177,44 @@ class Folders:
     def leave(self, place: Place) -> None:
         """Remove a file from the queue until the next listing."""
         self.done(place.label, (place.name,))
-        self._queue.remove(_key(place))
+        self._queue.remove(place)
 
     def forget(self) -> None:
         """Start again: earlier results may be void."""
         self._queue.clear()
-        self._first = 0
         for depth in self._depths.values():
             depth.queued.clear()
             depth.ignored.clear()
-            depth.forget()
+            depth.version = None
 
-    def _placed(self, waiting: _Waiting) -> Place | None:
-        """The place of a queued message; None if it is done."""
-        name, number, label = waiting
-        depth = self._depths[label]
-        return Place(name, number, label, f"{depth.path}{os.sep}{name}") if name in depth.queued else None
+    def _is_queued(self, place: Place) -> bool:
+        return place.name in self._depths[place.label].queued
 
-    def _enqueue(self, depth: _Depth, names: Iterable[str], done: Set[str]) -> None:
+    def _news(self, folder: _Folder) -> Iterable[str]:
+        """Names in a folder that may be new.
+
+        Raises:
+            StorageFailed: it cannot be read. A missing folder has no names.
+        """
+        try:
+            found = self._fs.stat(folder.path)
+            version = found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+            if version == folder.version and folder.settled:
+                return ()
+            now = int(self._now() * 1e9)
+            names = self._fs.listdir(folder.path)
+        except FileNotFoundError:
+            folder.version = None
+            return ()
+        except NotADirectoryError:
+            return ()
+        except OSError as error:
+            raise storage_failed(error, "list", folder.path) from error
+        folder.version = version
+        folder.settled = now - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS
+        return names
+
+    def _enqueue(self, depth: _Folder, names: Iterable[str], done: Set[str]) -> None:
         listed = set(names)
         contested = {known for name in listed if "~" in name and (known := contested_name(name))}
         depth.contested |= contested
@@ -252,11 +222,4 @@ class Folders:
         unknown = listed.difference(done) | (depth.contested & listed)
         fresh = [name for name in unknown.difference(depth.queued, depth.ignored) if is_crumb_name(name)]
         depth.queued.update(fresh)
-        self._queue += [(name, depth.depth, depth.label) for name in fresh]
-
-    def _add_depth(self, root: Root, name: str) -> None:
-        number = depth_of(name)
-        label = root.prefix + name
-        if number is not None and label not in self._depths:
-            path = os.path.join(root.path, name)
-            self._depths[label] = _Depth(path, label, number, self._fs, self._now)
+        self._queue += map(depth.place, fresh)

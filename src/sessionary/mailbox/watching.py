@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.mounts import is_remote
@@ -34,37 +34,23 @@ def is_set(stop: Stop) -> bool:
     return stop.is_set() if isinstance(stop, threading.Event) else stop()
 
 
-class Waker(Protocol):
-    """Wakes up when names appear in folders."""
+class Waker:
+    """Wakes up when names appear in folders: this one by the clock alone."""
 
     def watch(self, folders: Iterable[str]) -> bool:
         """Watch exactly these folders from now on; missing ones are skipped. True if that changed anything."""
-        ...
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep until an event has come since the last wait, or for `seconds`. True if there was an event."""
-        ...
-
-    def close(self) -> None:
-        """Stop watching."""
-        ...
-
-
-class Sleeper:
-    """Wakes up by the clock alone."""
-
-    def watch(self, folders: Iterable[str]) -> bool:
         return False
 
     def wait(self, seconds: float) -> bool:
+        """Sleep until an event has come since the last wait, or for `seconds`. True if there was an event."""
         time.sleep(seconds)
         return False
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Stop watching."""
 
 
-class Watchfiles:
+class Watchfiles(Waker):
     """Wakes up by the events that the package `watchfiles` reports.
 
     A thread of its own waits for them: inside `watchfiles` every exception of a signal handler becomes
@@ -154,7 +140,7 @@ def _identities(folders: Iterable[str]) -> list[tuple[str, int, int]]:
 def waker(fs: Fs, folder: str, concerns: Callable[[str], bool]) -> Waker:
     """The waker for folders below this one: by events on a local file system, by the clock on every other."""
     if fs is not OS_FS or is_remote(folder):
-        return Sleeper()
+        return Waker()
     return Watchfiles(concerns)
 
 

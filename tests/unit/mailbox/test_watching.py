@@ -19,7 +19,7 @@ from sessionary.layouts.maestro.names import is_crumb_name
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox import Report, watching
-from sessionary.mailbox.watching import Sleeper, Waker, Watchfiles, wait, waker
+from sessionary.mailbox.watching import Waker, Watchfiles, wait, waker
 from tests.messages import echo, prompts, put
 from tests.support.faults import FaultFs
 
@@ -164,7 +164,7 @@ def test_an_event_or_a_function_ends_it(tmp_path: Path, together: Any) -> None:
 
 
 def wakers() -> list[Waker]:
-    return [Watchfiles(is_crumb_name), Sleeper()]
+    return [Watchfiles(is_crumb_name), Waker()]
 
 
 def woken(waking: Waker, work: Callable[[], object]) -> bool:
@@ -245,9 +245,9 @@ def test_doubles_and_file_systems_of_other_hosts_are_polled(
 ) -> None:
     here = str(tmp_path)
     assert isinstance(waker(OS_FS, here, is_crumb_name), Watchfiles)
-    assert isinstance(waker(FaultFs(OS_FS), here, is_crumb_name), Sleeper)
+    assert type(waker(FaultFs(OS_FS), here, is_crumb_name)) is Waker
     monkeypatch.setattr(watching, "is_remote", lambda folder: folder == here)
-    assert isinstance(waker(OS_FS, here, is_crumb_name), Sleeper)
+    assert type(waker(OS_FS, here, is_crumb_name)) is Waker
 
 
 def test_a_waker_that_is_dropped_ends_its_thread(tmp_path: Path) -> None:
@@ -304,9 +304,9 @@ def test_a_wait_ends_soon_after_it_is_to_stop() -> None:
     stop = threading.Event()
     stop.set()
     began = time.monotonic()
-    wait(Sleeper(), LONG, stop)
+    wait(Waker(), LONG, stop)
     assert time.monotonic() - began < LONG / 4
-    wait(Sleeper(), 0.01, None)
+    wait(Waker(), 0.01, None)
     assert time.monotonic() - began >= 0.01
 
 

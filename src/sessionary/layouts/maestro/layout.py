@@ -56,7 +56,7 @@ class MaestroLayout:
         home: the root. It need not exist: then there are no sessions.
         fs: the file system.
         project: what lists call the project of these sessions.
-        now: the time in seconds since 1970, to tell damaged breadcrumbs from those that are being written.
+        now: the time in seconds since 1970, to distinguish damaged breadcrumbs from those that are being written.
     """
 
     name: ClassVar[str] = KIND

@@ -20,7 +20,6 @@ from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, sto
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, StorageFailed, TransitionError
 from sessionary.layouts.maestro import statuses, subwork
 from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, DateRange, gather, write_crumb
-from sessionary.layouts.maestro.costs import PRICES, Prices
 from sessionary.layouts.maestro.git_info import git_facts
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id, new_id
 from sessionary.layouts.maestro.paths import closed_folder, find_folder, mailboxes, no_session, walk
@@ -66,17 +65,14 @@ class WorkStore:
 
     Args:
         root: the folder of the sessions, usually `docs/sessions` of a project. The first write creates it.
-        prices: prices of models (see `costs`); a model without a price has no known cost.
 
     Attributes:
-        prices: prices of models.
         fs, now, new_id: the file system, the clock and the source of ids; see `with_fs`.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
+    def __init__(self, root: str | os.PathLike[str]) -> None:
         self._given = expanded(root)
         self._root = os.path.abspath(self._given)
-        self.prices = prices
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self.new_id: Callable[[], str] = new_id

@@ -40,7 +40,7 @@ def test_every_change_is_seen(tmp_path: Path) -> None:
 def test_a_link_to_a_session_counts_right_below_a_root_only(tmp_path: Path) -> None:
     """Further down it may lead back up."""
     elsewhere = tmp_path / "elsewhere"
-    WorkStore(elsewhere, prices={}).create("work_task")
+    WorkStore(elsewhere).create("work_task")
     (session,) = elsewhere.iterdir()
     outer, inner = tmp_path / "root", tmp_path / "root" / "inner"
     inner.mkdir(parents=True)
