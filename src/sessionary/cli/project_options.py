@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sessionary.cli import formatting, output
+from sessionary.cli import changing, formatting, output
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.problems import item, problem_lines
 from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
@@ -65,7 +66,7 @@ def resolving(find: Callable[[Path, str], str]) -> Callable[[click.Context, clic
     return callback
 
 
-root = click.option(
+_root = click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
     callback=_check_root,
@@ -74,6 +75,21 @@ root = click.option(
     metavar="DIR",
     help="Project folder (default: the current one).",
 )
+
+
+def on_store(opened: Callable[[Path], Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The option --root, for a command that is given the store of that project."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def called(root: Path, **rest: Any) -> int:
+            return command(opened(root), **rest)
+
+        return _root(called)
+
+    return decorate
+
+
 notes = click.option("--notes", is_flag=True, help="Also show informational notes.")
 
 
@@ -89,11 +105,43 @@ def may_ask(json_: bool) -> bool:
     return not json_ and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def command_line(group: str, place: Path, *words: str) -> str:
-    """A command line to copy, for the same project."""
+def command_line(*words: str) -> str:
+    """A command of the same group to copy, for the same project."""
+    ctx = click.get_current_context()
+    group, place = ctx.parent.info_name if ctx.parent else None, ctx.params["root"]
     where = [] if place == Path() else ["--root", str(place)]
-    name, *rest = words
-    return shell_line(["sessionary", group, name, *rest, *where])
+    return shell_line(["sessionary", str(group), *words, *where])
+
+
+def outcome(
+    document: dict[str, Any], text: str, *, json_: bool, undo: Sequence[str] = (), label: str = "undo"
+) -> int:
+    """Print what was done, and the command that undoes it; return the exit code.
+
+    Args:
+        document: the same as JSON.
+        text: one line for it.
+        json_: print the document.
+        undo: the words of the command that undoes it; none if there is none.
+        label: what to call that.
+    """
+    line = command_line(*undo) if undo else None
+    if json_:
+        output.value(document | {"undo": line})
+        return 0
+    output.lines(changing.done(text))
+    if line is not None:
+        changing.print_command(label, line)
+    return 0
+
+
+def shown(document: Any, lines: Iterable[str], *, json_: bool) -> int:
+    """Print a document, or the same as lines; return the exit code."""
+    if json_:
+        output.value(document)
+    else:
+        output.lines(lines)
+    return 0
 
 
 def label(name: str, text: str, width: int = 11) -> Iterator[str]:
@@ -109,17 +157,13 @@ def heading(text: str) -> Iterator[str]:
     yield output.paint(fit(one_line(text), output.width()), "bold")
 
 
-def warn(problems: Iterable[Problem], *, worse_than: Severity | None = None) -> None:
+def warn(problems: Iterable[Problem]) -> None:
     """Print the problems that were found while reading or writing, on standard error."""
     for problem in problems:
-        if worse_than is None or problem.severity > worse_than:
-            sign = "✗ " if problem.severity >= Severity.stops_resume else "! "
-            for line in item(sign, _said(problem)):
-                output.aside(line)
-
-
-def _said(problem: Problem) -> str:
-    return problem.message + (f"; {problem.repair}" if problem.repair else "")
+        sign = "✗ " if problem.severity >= Severity.stops_resume else "! "
+        words = problem.message + (f"; {problem.repair}" if problem.repair else "")
+        for line in item(sign, words):
+            output.aside(line)
 
 
 def findings(problems: list[Problem], base: str, *, with_notes: bool) -> Iterator[str]:
@@ -160,9 +204,3 @@ def short_path(path: str) -> str:
     """The path relative to the current folder if it is below that; else unchanged."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near
-
-
-def lines_of(parts: Iterable[Iterable[str]]) -> Iterator[str]:
-    """The lines of all parts."""
-    for part in parts:
-        yield from part

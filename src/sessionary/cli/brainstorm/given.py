@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -16,69 +15,72 @@ from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, PHASE
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.texts import LANGUAGES, saved, say
+from sessionary.layouts.clock import believed
 from sessionary.model import Problem
 
 Command = TypeVar("Command", bound=Any)
 
-named = project_options.resolving(lambda root, word: store_in(root).find(word))
-
 
 def _slugs(ctx: click.Context) -> list[str]:
     """The slugs of the project, newest first."""
-    rows = [*store_in(ctx.params["root"]).list()]
-    rows.sort(key=lambda row: row.updated.timestamp() if row.updated else 0.0, reverse=True)
+    rows = sorted(
+        BrainstormStore(ctx.params["root"]).list(), key=lambda row: believed(row.updated), reverse=True
+    )
     return [row.slug for row in rows]
 
 
 complete = completing.ids(_slugs)
-slug = click.argument("slug", metavar="SLUG", callback=named, shell_complete=complete)
+_named = {
+    "callback": project_options.resolving(lambda root, word: BrainstormStore(root).find(word)),
+    "shell_complete": complete,
+}
+slug = click.argument("slug", metavar="SLUG", **_named)  # type: ignore[arg-type]
+optional_slug = click.argument("slug", required=False, metavar="[SLUG]", **_named)  # type: ignore[arg-type]
+store = project_options.on_store(BrainstormStore)
 lang = click.option(
     "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="Language of the output."
 )
 questions = click.option("-q", "--question", "questions", multiple=True, help="A question; may be repeated.")
-ems = click.option("--ems", type=click.IntRange(0, 100), help="The current score.")
-axis = click.option(
-    "--axis",
-    "axes",
-    multiple=True,
-    metavar="NAME=N",
-    help=f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}.",
-)
-phase = click.option("--phase", type=click.Choice(PHASES), help="The current phase.")
-persona = click.option("--persona", type=click.Choice(PERSONAS), help="Facilitator from now on.")
-mode = click.option("--mode", type=click.Choice(MODES), help="Facilitation mode from now on.")
 
 
 def scores(command: Command) -> Command:
     """The options that set score and phase."""
-    for option in (phase, axis, ems):
+    axes = f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}."
+    for option in (
+        click.option("--phase", type=click.Choice(PHASES), help="The current phase."),
+        click.option("--axis", "axes", multiple=True, metavar="NAME=N", help=axes),
+        click.option("--ems", type=click.IntRange(0, 100), help="The current score."),
+    ):
         command = option(command)
     return command
 
 
 def settings(command: Command) -> Command:
     """The options that set score, phase, persona and mode."""
-    for option in (mode, persona):
+    for option in (
+        click.option("--mode", type=click.Choice(MODES), help="Facilitation mode from now on."),
+        click.option("--persona", type=click.Choice(PERSONAS), help="Facilitator from now on."),
+    ):
         command = option(command)
     return scores(command)
 
 
-def set_by(options: dict[str, Any]) -> dict[str, Any]:
+def set_by(values: dict[str, Any]) -> dict[str, Any]:
     """The values of the options of `scores` and `settings`, with the axes parsed; missing ones are left out.
 
     Raises:
         Invalid: an axis is not a whole number.
     """
-    values = {**options, "axes": axes_of(options["axes"])}
+    values = {**values, "axes": _axes_of(values["axes"])}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def store_in(root: Path) -> BrainstormStore:
-    """The store of a project."""
-    return BrainstormStore(root)
+def before(store: BrainstormStore, slug: str) -> Brainstorm | None:
+    """The session before a change, for its undo line; None if it cannot be read: the change then reports why."""
+    return project_options.before(lambda: store.load(slug, store_migration=False))
 
 
-def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None:
+def warn(problems: Sequence[Problem], lang: str, *slug: str) -> None:
     """Print problems of sessions, on standard error.
 
     Problems are worded in English, and a screen has one language: in another language only their number is
@@ -87,27 +89,29 @@ def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None
     if lang == LANGUAGES[0] or not problems:
         project_options.warn(problems)
         return
-    command = project_options.command_line("brainstorm", root, "validate", *slug, "--notes")
+    command = project_options.command_line("validate", *slug, "--notes")
     output.aside(harmless(say(lang, "notes", count=len(problems), command=command)))
 
 
-def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:
+def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: Sequence[str] = ()) -> int:
     """Print that a session is stored, and where; and the command that undoes it, if there is one."""
+    line = project_options.command_line(*undo) if undo else None
     if json_:
-        output.value(drawn.as_object(session) | {"undo": undo or None})
+        output.value(drawn.as_object(session) | {"undo": line})
         return 0
-    output.line(harmless(saved(project_options.short_path(session.path), lang)))
-    if undo:
-        changing.print_command(say(lang, "undo"), undo)
+    print_saved(session, lang, line)
     return 0
 
 
-def axes_of(given: Sequence[str]) -> dict[str, int] | None:
-    """The axes that were given, by name in any case; None if there are none.
+def print_saved(session: Brainstorm, lang: str, undo: str | None) -> None:
+    """Print where a session is stored, and the command that undoes that."""
+    output.line(harmless(saved(project_options.short_path(session.path), lang)))
+    if undo is not None:
+        changing.print_command(say(lang, "undo"), undo)
 
-    Raises:
-        Invalid: a value is not a whole number.
-    """
+
+def _axes_of(given: Sequence[str]) -> dict[str, int] | None:
+    """The axes that were given, by name in any case; None if there are none."""
     if not given:
         return None
     names = {name.casefold(): name for name in AXES}

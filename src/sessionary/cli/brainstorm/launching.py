@@ -6,21 +6,19 @@ Without a terminal an option must decide: a session in progress is neither resum
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, project_options
+from sessionary.cli import options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
 from sessionary.layouts.brainstorm.constants import DAYS_KEPT, MODES, PERSONAS
 from sessionary.layouts.brainstorm.files import IN_PROGRESS
-from sessionary.layouts.brainstorm.maintenance import Cleaned
 from sessionary.layouts.brainstorm.reading import Row
-from sessionary.layouts.brainstorm.store import BrainstormStore, Found
-from sessionary.layouts.brainstorm.texts import launch_prompt, saved, say
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.texts import launch_prompt, say
 
 _RESUME, _NEW = "1", "2"
 
@@ -36,7 +34,7 @@ Examples:
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
-@project_options.root
+@given.store
 @given.questions
 @click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Facilitator.")
 @click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="Facilitation mode.")
@@ -53,7 +51,14 @@ Examples:
 @given.lang
 @options.json_result
 def start_command(
-    slug: str | None, root: Path, resume: bool, new: bool, days: int, lang: str, json_: bool, **fields: Any
+    store: BrainstormStore,
+    slug: str | None,
+    resume: bool,
+    new: bool,
+    days: int,
+    lang: str,
+    json_: bool,
+    **fields: Any,
 ) -> int:
     """Start a session, or resume one that is in progress.
 
@@ -63,28 +68,20 @@ def start_command(
     """
     if resume and new:
         raise click.UsageError("--resume and --new exclude each other")
-    store = given.store_in(root)
     found, cleaned = store.launch(slug, days=days)
-    _print_cleaned(cleaned, lang)
-    present = _present(found, root, slug, lang)
+    for one in cleaned:
+        output.aside(harmless(say(lang, "not_cleaned" if one.problem else "cleaned", slug=one.row.slug)))
+    if slug is None and found.sessions:
+        given.warn(found.problems, lang)
+        if others := [row.slug for row in found.sessions[1:]]:
+            output.aside(harmless(say(lang, "also", slugs=", ".join(others))))
+    present = found.sessions[0] if found.sessions else None
     if _wants_to_resume(present, resume=resume, new=new, lang=lang, json_=json_):
         assert present is not None
-        return _go_on(store, root, present, lang, json_)
+        return _go_on(store, present, lang, json_)
     name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
     agreed = new or (present is not None and present.slug == name)
-    return _begin(store, root, name, given.set_by(fields), lang, json_, agreed=agreed)
-
-
-def _present(found: Found, root: Path, slug: str | None, lang: str) -> Row | None:
-    """The session to resume; of several the one that changed last; the others are printed."""
-    if not found.sessions:
-        return None
-    if slug is None:
-        given.warn(found.problems, root, lang)
-        others = [row.slug for row in found.sessions[1:]]
-        if others:
-            output.aside(harmless(say(lang, "also", slugs=", ".join(others))))
-    return found.sessions[0]
+    return _begin(store, name, given.set_by(fields), lang, json_, agreed=agreed)
 
 
 def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, json_: bool) -> bool:
@@ -120,50 +117,34 @@ def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
     return name
 
 
-def _go_on(store: BrainstormStore, root: Path, row: Row, lang: str, json_: bool) -> int:
+def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
     found = drawn.found_object(row, datetime.now(UTC))
     session = store.load(row.slug)
-    if json_:
-        output.value({"action": "resumed", "found": found, **drawn.as_object(session)})
-        return 0
-    given.warn(session.problems, root, lang, session.slug)
-    output.lines(drawn.state(session, lang=lang))
-    return 0
+    if not json_:
+        given.warn(session.problems, lang, session.slug)
+    document = {"action": "resumed", "found": found, **drawn.as_object(session)}
+    return project_options.shown(document, drawn.state(session, lang=lang), json_=json_)
 
 
 def _begin(
-    store: BrainstormStore,
-    root: Path,
-    slug: str,
-    settings: dict[str, Any],
-    lang: str,
-    json_: bool,
-    *,
-    agreed: bool,
+    store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool, *, agreed: bool
 ) -> int:
     """Start a session. An existing one of that name is moved if it has ended, or if the user `agreed` to it.
 
     Another process may have started it in the meantime: then the user has agreed to nothing.
     """
-    before = store.detect(slug).sessions
-    ended = bool(before) and before[0].status != IN_PROGRESS
-    session = store.create(slug, new=bool(before) and (agreed or ended), **settings)
-    archived = before[0].id if before else None
-    back = project_options.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
-    undo = back if before else None
+    before = next(iter(store.detect(slug).sessions), None)
+    ended = before is not None and before.status != IN_PROGRESS
+    session = store.create(slug, new=before is not None and (agreed or ended), **settings)
+    undo = None
+    if before is not None:
+        undo = project_options.command_line("restore", slug, "--archived", "--replace")
     if json_:
-        found = drawn.found_object(before[0], datetime.now(UTC)) if before else None
-        began = {"action": "created", "archived": archived, "found": found, "undo": undo}
+        found = drawn.found_object(before, datetime.now(UTC)) if before else None
+        began = {"action": "created", "archived": before and before.id, "found": found, "undo": undo}
         output.value({**began, **drawn.as_object(session)})
         return 0
-    if archived is not None:
-        output.aside(harmless(say(lang, "archived", id=archived)))
-    output.line(harmless(saved(project_options.short_path(session.path), lang)))
-    if undo:
-        changing.print_command(say(lang, "undo"), undo)
+    if before is not None and before.id is not None:
+        output.aside(harmless(say(lang, "archived", id=before.id)))
+    given.print_saved(session, lang, undo)
     return 0
-
-
-def _print_cleaned(cleaned: list[Cleaned], lang: str) -> None:
-    for one in cleaned:
-        output.aside(harmless(say(lang, "not_cleaned" if one.problem else "cleaned", slug=one.row.slug)))

@@ -1,8 +1,7 @@
-"""The commands that move a session: answer, continue, update, back."""
+"""The commands that move a session, save it, and end it: answer, continue, update, back, save, finish, reopen."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,9 +10,11 @@ from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.constants import AXES
+from sessionary.layouts.brainstorm.files import ABANDONED
+from sessionary.layouts.brainstorm.navigation import Jump
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.store import BrainstormStore
-from sessionary.layouts.brainstorm.texts import jump_summary, say
+from sessionary.layouts.brainstorm.store import LOW_SCORE, BrainstormStore
+from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, jump_summary, say
 
 
 @click.command(
@@ -26,30 +27,22 @@ Examples:
 )
 @given.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@project_options.root
+@given.store
 @given.settings
-@click.option("--minutes", type=click.IntRange(0), help="Time spent on these answers.")
+@click.option("--minutes", "duration", type=click.IntRange(0), help="Time spent on these answers.")
 @given.lang
 @options.json_result
 def answer_command(
-    slug: str,
-    texts: tuple[str, ...],
-    root: Path,
-    minutes: int | None,
-    lang: str,
-    json_: bool,
-    **options: Any,
+    store: BrainstormStore, slug: str, texts: tuple[str, ...], lang: str, json_: bool, **values: Any
 ) -> int:
     """Record answers to the questions of the current iteration.
 
     After a step back they start a branch; the previous answers there are kept. Without TEXT each question is
     asked on a terminal. There is no undo: no answer is ever dropped.
     """
-    store = given.store_in(root)
-    settings = given.set_by(options)  # invalid options are refused before the questions
+    settings = given.set_by(values)  # invalid options are refused before the questions
     answers = list(texts) or _asked(store, slug, lang, json_)
-    session = store.answer(slug, answers, duration=minutes, **settings)
-    return given.print_outcome(session, lang, json_)
+    return given.print_outcome(store.answer(slug, answers, **settings), lang, json_)
 
 
 def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
@@ -70,38 +63,25 @@ Examples:
 """,
 )
 @given.slug
-@project_options.root
+@given.store
 @given.questions
 @given.settings
 @given.lang
 @options.json_result
 def continue_command(
-    slug: str,
-    root: Path,
-    questions: tuple[str, ...],
-    lang: str,
-    json_: bool,
-    **options: Any,
+    store: BrainstormStore, slug: str, questions: tuple[str, ...], lang: str, json_: bool, **values: Any
 ) -> int:
     """Go to the next iteration.
 
     After a step back that is the stored one, else a new one. Undo: `back`; the command is printed. It does
     not change persona and mode back.
     """
-    store = given.store_in(root)
     before = store.load(slug, store_migration=False)
-    jump = store.continue_(slug, questions, **given.set_by(options))
-    restored = before.iteration < before.tip
-    if json_:
-        output.value(drawn.jump_object(slug, jump, restored=restored))
-    elif restored:
-        output.line(harmless(jump_summary(jump, lang)))
-    else:
-        output.lines(drawn.state(store.load(slug), lang=lang))
-    if not json_:
-        changing.print_command(
-            say(lang, "undo"), project_options.command_line("brainstorm", root, "back", slug)
-        )
+    jump = store.continue_(slug, questions, **given.set_by(values))
+    if before.iteration < before.tip or json_:
+        return _print_jump(slug, jump, lang, json_, "undo", "back", restored=before.iteration < before.tip)
+    output.lines(drawn.state(store.load(slug), lang=lang))
+    changing.print_command(say(lang, "undo"), project_options.command_line("back", slug))
     return 0
 
 
@@ -115,7 +95,7 @@ Examples:
 """,
 )
 @given.slug
-@project_options.root
+@given.store
 @given.settings
 @click.option(
     "--summary",
@@ -127,24 +107,20 @@ Examples:
 @given.lang
 @options.json_result
 def update_command(
-    slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
+    store: BrainstormStore, slug: str, summary: tuple[str, ...], lang: str, json_: bool, **values: Any
 ) -> int:
     """Set score, phase, persona or mode, without an answer or a new iteration.
 
     A summary is undone only by another one.
     """
-    settings = given.set_by(options)
+    settings = given.set_by(values)
     if summary:
         settings["transition_summary"] = dict(given.pairs(summary, "--summary"))
     if not settings:
         raise click.UsageError("give at least one of --phase, --persona, --mode, --ems, --axis or --summary")
-    store = given.store_in(root)
-    before = project_options.before(lambda: store.load(slug, store_migration=False))
+    before = given.before(store, slug)
     session = store.update(slug, **settings)
-    undo = _back_to(before, session)
-    return given.print_outcome(
-        session, lang, json_, project_options.command_line("brainstorm", root, *undo) if undo else ""
-    )
+    return given.print_outcome(session, lang, json_, _back_to(before, session))
 
 
 def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
@@ -174,21 +150,101 @@ Examples:
 )
 @given.slug
 @click.argument("steps", type=int, default=1, metavar="[N]")
-@project_options.root
+@given.store
 @given.lang
 @options.json_result
-def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> int:
+def back_command(store: BrainstormStore, slug: str, steps: int, lang: str, json_: bool) -> int:
     """Go back N iterations, 1 to 5 (default 1).
 
     No answer is lost: `continue` goes forward again, and a new answer starts a branch.
     Undo: `continue`; the command is printed.
     """
-    jump = given.store_in(root).back(slug, steps)
+    return _print_jump(slug, store.back(slug, steps), lang, json_, "go_forward", "continue")
+
+
+def _print_jump(
+    slug: str, jump: Jump, lang: str, json_: bool, label: str, undo: str, *, restored: bool = True
+) -> int:
+    """Print a step to a stored iteration, and the command that goes back."""
     if json_:
-        output.value(drawn.jump_object(slug, jump, restored=True))
+        output.value(drawn.jump_object(slug, jump, restored=restored))
         return 0
     output.line(harmless(jump_summary(jump, lang)))
-    changing.print_command(
-        say(lang, "go_forward"), project_options.command_line("brainstorm", root, "continue", slug)
-    )
+    changing.print_command(say(lang, label), project_options.command_line(undo, slug))
     return 0
+
+
+@click.command(
+    "save",
+    epilog="""\b
+Examples:
+  sessionary brainstorm save feature-auth
+  sessionary brainstorm save feature-auth --ems 64 --phase convergent
+""",
+)
+@given.slug
+@given.store
+@given.settings
+@given.lang
+@options.json_result
+def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **values: Any) -> int:
+    """Store a session, and print its state and how to resume it.
+
+    Every command stores its result; this one also stores the time worked since, and the given options. A file
+    of an older version is migrated. There is no undo, except `update` for the options.
+    """
+    settings = given.set_by(values)
+    store.load(slug)  # this stores a migration
+    session = store.update(slug, **settings) if settings else store.checkpoint(slug)
+    resume = project_options.command_line("start", slug, "--resume")
+    text = checkpoint(session, project_options.short_path(session.path), resume, lang)
+    document = drawn.as_object(session) | {"resume": resume}
+    return project_options.shown(document, harmless(text).split("\n"), json_=json_)
+
+
+@click.command(
+    "finish",
+    epilog="""\b
+Examples:
+  sessionary brainstorm finish feature-auth
+  sessionary brainstorm finish feature-auth --abandon
+""",
+)
+@given.slug
+@given.store
+@click.option("--abandon", is_flag=True, help="Abandon the session instead of completing it.")
+@given.lang
+@options.json_result
+def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, json_: bool) -> int:
+    """Complete or abandon a session. Undo: `reopen`; the command is printed."""
+    before = given.before(store, slug)
+    session = store.abandon(slug) if abandon else store.finish(slug)
+    if not json_ and lang == LANGUAGES[0]:
+        project_options.warn(session.problems)
+    elif not json_ and any(problem.code == "low_score" for problem in session.problems):
+        output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
+    changed = before is not None and before.status != session.status
+    return given.print_outcome(session, lang, json_, ["reopen", slug] if changed else ())
+
+
+@click.command(
+    "reopen",
+    epilog="""\b
+Example:
+  sessionary brainstorm reopen feature-auth
+""",
+)
+@given.slug
+@given.store
+@given.lang
+@options.json_result
+def reopen_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
+    """Reopen a session that was completed or abandoned.
+
+    Restore an archived one first: `restore --archived`. Undo: `finish`; the command is printed.
+    """
+    before = given.before(store, slug)
+    session = store.reopen(slug)
+    changed = before is not None and before.status != session.status
+    ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
+    return given.print_outcome(session, lang, json_, ["finish", slug, *ended] if changed else ())

@@ -1,16 +1,29 @@
-"""The commands that record a technique or an idea."""
+"""The commands that record something besides answers: a technique, an idea, a round of the party or of the panel."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, project_options
+from sessionary.cli import changing, options, project_options
 from sessionary.cli.brainstorm import drawn, given
-from sessionary.layouts.brainstorm.constants import SOURCES
+from sessionary.layouts.brainstorm.constants import PANEL_PHASES, SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
 from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.brainstorm.store import BrainstormStore
+
+
+def _or_none(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
+    return value or None
+
+
+_topic = click.argument("topic", required=False, metavar="[TOPIC]")
+_exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; recorded rounds stay.")
+_refers = click.option(
+    "--refers", multiple=True, metavar="NAME=OTHER", help="NAME refers to OTHER; may be repeated."
+)
 
 
 @click.command(
@@ -23,7 +36,7 @@ Examples:
 )
 @given.slug
 @click.argument("technique", metavar="TECHNIQUE")
-@project_options.root
+@given.store
 @click.option("--applied", is_flag=True, help="Record it as applied, not only suggested.")
 @click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
 @click.option("--reason", default="", help="Reason for the suggestion.")
@@ -31,35 +44,16 @@ Examples:
 @click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
 @options.json_result
 def technique_command(
-    slug: str,
-    technique: str,
-    root: Path,
-    applied: bool,
-    category: str,
-    reason: str,
-    source: str,
-    weak_axes: tuple[str, ...],
-    json_: bool,
+    store: BrainstormStore, slug: str, technique: str, applied: bool, json_: bool, **values: Any
 ) -> int:
     """Record that a technique was suggested, or applied.
 
     If it was suggested before, the entry is updated. There is no undo.
     """
-    session = given.store_in(root).technique(
-        slug,
-        technique,
-        category=category,
-        reason=reason,
-        applied=applied,
-        source=source,
-        weak_axes=weak_axes,
-    )
-    if json_:
-        output.value(drawn.as_object(session))
-    else:
-        done = "applied" if applied else "suggested"
-        output.lines(changing.done(f"{technique} {done} in iteration {session.iteration} of {slug}"))
-    return 0
+    session = store.technique(slug, technique, applied=applied, **values)
+    done = "applied" if applied else "suggested"
+    text = f"{technique} {done} in iteration {session.iteration} of {slug}"
+    return project_options.shown(drawn.as_object(session), changing.done(text), json_=json_)
 
 
 @click.command(
@@ -72,48 +66,184 @@ Examples:
 )
 @given.slug
 @click.argument("text", required=False, metavar="[TEXT]")
-@project_options.root
+@given.store
 @click.option("--score", type=click.IntRange(0, 10), help="Score of the idea.")
 @click.option("--number", type=click.IntRange(1), help="Score the existing idea with this number.")
 @options.json_result
 def idea_command(
-    slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
+    store: BrainstormStore, slug: str, text: str | None, score: int | None, number: int | None, json_: bool
 ) -> int:
     """Record an idea, or change the score of one.
 
     There is no undo of a new idea.
     """
-    store = given.store_in(root)
-    undo = ""
+    undo: list[str] = []
     if number is not None:
         if text is not None or score is None:
             raise click.UsageError("--number needs --score, and no TEXT")
-        before = project_options.before(lambda: store.load(slug, store_migration=False))
+        before = given.before(store, slug)
         store.score_idea(slug, number, score)
-        undo = _back_to(before, root, number, score)
+        undo = _back_to(before, number, score)
     elif text is None:
         raise click.UsageError("give the idea: sessionary brainstorm idea SLUG TEXT")
     else:
         number = store.idea(slug, text, score=score)
-    if json_:
-        output.value({"slug": slug, "idea": number, "score": score, "undo": undo or None})
-        return 0
     scored = "" if score is None else f", score {score}"
-    output.lines(changing.done(f"idea {number} of {slug}{scored}"))
-    if undo:
-        changing.print_command("undo", undo)
-    return 0
+    document = {"slug": slug, "idea": number, "score": score}
+    return project_options.outcome(document, f"idea {number} of {slug}{scored}", json_=json_, undo=undo)
 
 
-def _back_to(before: Brainstorm | None, root: Path, number: int, score: int) -> str:
-    """The command that sets the old score of an idea; empty if it had none, or the same."""
-    was = (
-        next((idea.get("score") for idea in before.ideas if idea.get("id") == number), None)
-        if before
-        else None
-    )
-    if was is None or was == score or before is None:
-        return ""
-    return project_options.command_line(
-        "brainstorm", root, "idea", before.slug, "--number", str(number), "--score", str(was)
-    )
+def _back_to(before: Brainstorm | None, number: int, score: int) -> list[str]:
+    """The words that set the old score of an idea; none if it had none, or the same."""
+    ideas = before.ideas if before is not None else []
+    was = next((idea.get("score") for idea in ideas if idea.get("id") == number), None)
+    if before is None or was is None or was == score:
+        return []
+    return ["idea", before.slug, "--number", str(number), "--score", str(was)]
+
+
+@click.command(
+    "party",
+    epilog="""\b
+Examples:
+  sessionary brainstorm party checkout Payments --says Architect="a facade" \\
+      --says Security="tokens" --refers Security=Architect --synthesis "both"
+  sessionary brainstorm party checkout --exit
+""",
+)
+@given.slug
+@_topic
+@given.store
+@click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
+@_refers
+@click.option(
+    "--persona",
+    "personas",
+    multiple=True,
+    callback=_or_none,
+    metavar="NAME",
+    help="A participant (default: all who have a point).",
+)
+@click.option("--synthesis", default="", help="Synthesis of the round.")
+@click.option("--ask", "user_question", default="", metavar="QUESTION", help="A question to the user.")
+@_exit
+@options.json_result
+def party_command(
+    store: BrainstormStore,
+    slug: str,
+    topic: str | None,
+    says: tuple[str, ...],
+    refers: tuple[str, ...],
+    leave: bool,
+    json_: bool,
+    **values: Any,
+) -> int:
+    """Record a round of the party.
+
+    This enters party mode, and leaves panel mode. There is no undo: rounds stay.
+    """
+    if topic is None or leave:
+        return _leave(store, slug, topic, "party", leave=leave, json_=json_)
+    said = _referring(_gathered(given.pairs(says, "--says"), "persona", "key_points"), "persona", refers)
+    return _print_round(slug, "party", store.party(slug, topic, said, **values), json_)
+
+
+@click.command(
+    "panel",
+    epilog="""\b
+Examples:
+  sessionary brainstorm panel refactor-api "Data access" --phase debate \\
+      --says Martin="a repository" --framework Martin=SOLID --agrees tests
+  sessionary brainstorm panel refactor-api --exit
+""",
+)
+@given.slug
+@_topic
+@given.store
+@click.option(
+    "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="Phase of the discussion."
+)
+@click.option(
+    "--says", multiple=True, metavar="NAME=POSITION", help="The position of an expert; may be repeated."
+)
+@click.option("--framework", multiple=True, metavar="NAME=FRAMEWORK", help="Framework of an expert.")
+@_refers
+@click.option(
+    "--expert",
+    "experts",
+    multiple=True,
+    callback=_or_none,
+    metavar="NAME",
+    help="A participant (default: all who have a position).",
+)
+@click.option(
+    "--agrees", "convergent", multiple=True, metavar="TEXT", help="A point of agreement; may be repeated."
+)
+@click.option(
+    "--tension", "tensions", multiple=True, metavar="TEXT", help="A point of tension; may be repeated."
+)
+@_exit
+@options.json_result
+def panel_command(
+    store: BrainstormStore,
+    slug: str,
+    topic: str | None,
+    says: tuple[str, ...],
+    framework: tuple[str, ...],
+    refers: tuple[str, ...],
+    leave: bool,
+    json_: bool,
+    **values: Any,
+) -> int:
+    """Record a round of the panel.
+
+    This enters panel mode, and leaves party mode. There is no undo: rounds stay.
+    """
+    if topic is None or leave:
+        return _leave(store, slug, topic, "panel", leave=leave, json_=json_)
+    said = _gathered(given.pairs(says, "--says"), "expert", "positions")
+    frameworks = dict(given.pairs(framework, "--framework"))
+    for one in said:
+        one["framework"] = frameworks.get(one["expert"], "")
+        one["position"] = "; ".join(one.pop("positions"))
+    said = _referring(said, "expert", refers)
+    return _print_round(slug, "panel", store.panel(slug, topic, said, **values), json_)
+
+
+def _leave(
+    store: BrainstormStore, slug: str, topic: str | None, mode: str, *, leave: bool, json_: bool
+) -> int:
+    """Leave a mode, for --exit; a session in another mode stays in that."""
+    if not leave:
+        raise click.UsageError(f"give the topic: sessionary brainstorm {mode} SLUG TOPIC")
+    if topic is not None:
+        raise click.UsageError("--exit takes no TOPIC")
+    if store.load(slug).mode == mode:
+        store.update(slug, mode="standard")
+    now = store.load(slug).mode
+    text = f"{slug} is in {now} mode"
+    return project_options.shown({"slug": slug, "mode": now}, changing.done(text), json_=json_)
+
+
+def _gathered(contributions: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
+    """The contributions, one per participant, in the order of their first points."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, text in contributions:
+        found.setdefault(name, {who: name, what: []})[what].append(text)
+    return list(found.values())
+
+
+def _referring(contributions: list[dict[str, Any]], who: str, refers: Sequence[str]) -> list[dict[str, Any]]:
+    """The contributions with their references."""
+    by_name = {one[who]: one for one in contributions}
+    for name, other in given.pairs(refers, "--refers"):
+        if name not in by_name:
+            raise click.UsageError(f"--refers names {name}, who has no point")
+        by_name[name].setdefault("references", []).append(other)
+    return contributions
+
+
+def _print_round(slug: str, mode: str, number: int, json_: bool) -> int:
+    document = {"slug": slug, "mode": mode, "round": number}
+    text = f"recorded round {number} of the {mode} of {slug}"
+    return project_options.shown(document, changing.done(text), json_=json_)

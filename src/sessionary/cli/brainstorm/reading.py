@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,8 +13,9 @@ from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.table import Column
 from sessionary.cli.text import cells, fit, one_line
-from sessionary.layouts.brainstorm.constants import STATUSES, SUFFIX
+from sessionary.layouts.brainstorm.constants import STATUSES
 from sessionary.layouts.brainstorm.reading import Row
+from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.texts import sparkline
 from sessionary.layouts.clock import believed
 
@@ -32,21 +31,18 @@ Examples:
 """,
 )
 @given.slug
-@project_options.root
+@given.store
 @given.lang
 @options.json_result
-def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
+def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
     """Show the state of a session and its open questions.
 
     Prints score, axes, phase, iteration and questions.
     """
-    session = given.store_in(root).load(slug, store_migration=False)
-    if json_:
-        output.value(drawn.as_object(session))
-        return 0
-    given.warn(session.problems, root, lang, slug)
-    output.lines(drawn.state(session, lang=lang))
-    return 0
+    session = store.load(slug, store_migration=False)
+    if not json_:
+        given.warn(session.problems, lang, slug)
+    return project_options.shown(drawn.as_object(session), drawn.state(session, lang=lang), json_=json_)
 
 
 @click.command(
@@ -58,14 +54,14 @@ Examples:
 """,
 )
 @given.slug
-@project_options.root
+@given.store
 @options.json_result
-def show_command(slug: str, root: Path, json_: bool) -> int:
+def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
     """Show a whole session; nothing is changed.
 
     Prints questions and answers, ideas, techniques and rounds.
     """
-    session = given.store_in(root).load(slug, store_migration=False)
+    session = store.load(slug, store_migration=False)
     if json_:
         output.value(drawn.as_object(session, whole=True))
         return 0
@@ -84,17 +80,16 @@ Examples:
   sessionary brainstorm list --archived
 """,
 )
-@project_options.root
+@given.store
 @click.option("--status", type=click.Choice(STATUSES), help="Only this status.")
 @click.option("--archived", is_flag=True, help="List archive/ instead, with the names that `restore` takes.")
 @options.as_json("the sessions", "one session")
-def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
+def list_command(store: BrainstormStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the sessions of the project, newest first.
 
     The bars show the score over the iterations.
     """
     options.one_format(json_, jsonl)
-    store = given.store_in(root)
     found = store.archived() if archived else store.list()
     rows = [row for row in found if status in (None, row.status)]
     rows.sort(key=lambda row: believed(row.updated), reverse=True)
@@ -114,20 +109,15 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
 
 
 def _object(row: Row, *, archived: bool) -> dict[str, Any]:
-    fields = row._asdict() | {"archived": archived, "name": _name(row)}
+    fields = row._asdict() | {"archived": archived, "name": row.name}
     fields["problems"] = [problem.as_dict() for problem in row.problems]
     return {**fields, "health": row.health}
-
-
-def _name(row: Row) -> str:
-    """The name of the file: the slug; in the archive, the id."""
-    return os.path.basename(row.path).removesuffix(SUFFIX)
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     now = datetime.now(UTC)
     signs = (" " if row.health in ("ok", "note") else formatting.sign(row.health) for row in rows)
-    names = [f"{sign} {one_line(_name(row))}" for sign, row in zip(signs, rows, strict=True)]
+    names = [f"{sign} {one_line(row.name)}" for sign, row in zip(signs, rows, strict=True)]
     statuses = [fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows]
     columns = [
         Column("  ID", names),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import click
 
-from sessionary.cli import arguments, options, output, project_options
+from sessionary.cli import arguments, options, output
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
 from sessionary.errors import Invalid
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -28,11 +28,11 @@ Examples:
 """,
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
-@project_options.root
+@given.store
 @click.option("--verify", is_flag=True, help="Only show whether the acknowledgment is valid.")
 @options.json_result
 @click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
-def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, jsonl: bool) -> int:
+def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_: bool, jsonl: bool) -> int:
     """Record that an agent has acknowledged the contract.
 
     The record says that AGENT has read CONTRACT, with the checksum of its bytes. With --verify, exit code 12:
@@ -45,18 +45,16 @@ def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, j
     if jsonl and not verify:
         raise click.UsageError("--jsonl needs --verify")
     if verify:
-        return _verify(root, agent, contract, json_, jsonl)
+        return _verify(store, agent, contract, json_, jsonl)
     assert agent is not None
-    store = given.store_in(root)
     place = str(store.acknowledge(agent, contract))
-    document: dict[str, object] = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
-    return given.print_outcome(
-        store, f"{one_line(agent)} has acknowledged {one_line(contract)}", document, json_=json_
-    )
+    document = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
+    text = f"{one_line(agent)} has acknowledged {one_line(contract)}"
+    return given.print_outcome(store, text, document, json_=json_)
 
 
-def _verify(root: Path, agent: str | None, contract: str, json_: bool, jsonl: bool) -> int:
-    verdicts = given.store_in(root).verify_acknowledgment(agent, spec_path=contract)
+def _verify(store: FeatureStore, agent: str | None, contract: str, json_: bool, jsonl: bool) -> int:
+    verdicts = store.verify_acknowledgment(agent, spec_path=contract)
     if json_ or jsonl:
         output.items((verdict._asdict() for verdict in verdicts), jsonl=jsonl)
     else:

@@ -12,7 +12,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 def _print_status(
-    store: FeatureStore, feature_id: str, status: str, undo: list[str], *, changed: bool, json_: bool
+    store: FeatureStore, feature_id: str, status: str, undo: list[str], changed: bool, json_: bool
 ) -> int:
     text = f"{feature_id} is {status}" + ("" if changed else " already: nothing to do")
     document = {"feature_id": feature_id, "status": status, "changed": changed}
@@ -30,8 +30,8 @@ Example:
 @given.writing
 def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Pause a feature. Undo: `resume`; the command is printed."""
-    undo = ["resume", feature_id]
-    return _print_status(store, feature_id, "paused", undo, changed=store.pause(feature_id), json_=json_)
+    changed = store.pause(feature_id)
+    return _print_status(store, feature_id, "paused", ["resume", feature_id], changed, json_)
 
 
 @click.command(
@@ -53,7 +53,7 @@ def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bo
     before = project_options.before(lambda: {row.feature_id: row.status for row in store.list_features()})
     changed = store.resume(feature_id, reopen=reopen)
     undo = ["complete" if (before or {}).get(feature_id) == COMPLETED else "pause", feature_id]
-    return _print_status(store, feature_id, "active", undo, changed=changed, json_=json_)
+    return _print_status(store, feature_id, "active", undo, changed, json_)
 
 
 @click.command(
@@ -71,9 +71,7 @@ def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     Undo: `resume --reopen`; the command is printed. It makes the feature active, even if it was paused.
     """
     undo = ["resume", feature_id, "--reopen"]
-    return _print_status(
-        store, feature_id, "completed", undo, changed=store.complete(feature_id), json_=json_
-    )
+    return _print_status(store, feature_id, "completed", undo, store.complete(feature_id), json_)
 
 
 @click.command(
@@ -92,7 +90,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """
     place = str(store.archive(feature_id))
     text = f"{feature_id} is now in {harmless(project_options.short_path(place))}"
-    document: dict[str, object] = {"feature_id": feature_id, "path": place}
+    document = {"feature_id": feature_id, "path": place}
     return given.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
 
 
@@ -104,7 +102,7 @@ Examples:
   sessionary feature unarchive sign-in-2025-01-09 --reopen
 """,
 )
-@given.archived
+@given.archived_feature
 @click.option("--reopen", is_flag=True, help="Make it active again.")
 @given.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
@@ -116,6 +114,6 @@ def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_:
     if reopen:
         store.resume(feature_id, reopen=True)
     text = f"{feature_id} is restored: {harmless(project_options.short_path(place))}"
-    document: dict[str, object] = {"feature_id": feature_id, "path": place, "reopened": reopen}
+    document = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
     return given.print_outcome(store, text, document, json_=json_, undo=undo)

@@ -9,6 +9,7 @@ import click
 from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.feature import given
 from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 @click.command(
@@ -19,15 +20,18 @@ Examples:
   sessionary feature validate sign-in-2025-01-09 --notes
 """,
 )
-@click.argument(
-    "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
-)
-@project_options.root
+@given.optional_feature
+@given.store
 @given.require_ack
 @project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
-    feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool, jsonl: bool
+    store: FeatureStore,
+    feature_id: str | None,
+    require_ack: Path | None,
+    notes: bool,
+    json_: bool,
+    jsonl: bool,
 ) -> int:
     """Check features; nothing is changed.
 
@@ -36,8 +40,7 @@ def validate_command(
     Exit code 13: something worse than a note was found.
     """
     options.one_format(json_, jsonl)
-    store = given.store_in(root, require_ack=require_ack)
-    problems = store.validate(feature_id)
+    problems = FeatureStore(store.home, require_ack=require_ack).validate(feature_id)
     checked = 1 if feature_id is not None else len(store.list_features())
     home = str(store.home.resolve())
     return project_options.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
@@ -52,10 +55,8 @@ Examples:
   sessionary feature repair --rebuild-index
 """,
 )
-@click.argument(
-    "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
-)
-@project_options.root
+@given.optional_feature
+@given.store
 @click.option(
     "--rewrite-history",
     is_flag=True,
@@ -71,8 +72,8 @@ Examples:
 @click.option("--rebuild-index", is_flag=True, help="Rebuild the list of features from their folders.")
 @options.json_result
 def repair_command(
+    store: FeatureStore,
     feature_id: str | None,
-    root: Path,
     rewrite_history: bool,
     bad_bytes: str,
     rebuild_index: bool,
@@ -86,12 +87,10 @@ def repair_command(
     """
     if (feature_id is None) != rebuild_index:
         raise click.UsageError("give the ID of a feature, or --rebuild-index")
-    store = given.store_in(root)
-    rebuild = feature_id is None
-    if rebuild:
+    if feature_id is None:
         done = store.rebuild_index()
     else:
-        done = store.repair(str(feature_id), rewrite_history=rewrite_history, bad_bytes=bad_bytes)
+        done = store.repair(feature_id, rewrite_history=rewrite_history, bad_bytes=bad_bytes)
     if json_:
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
@@ -120,23 +119,21 @@ Examples:
 """,
 )
 @given.feature
-@project_options.root
+@given.store
 @click.option(
     "--switch",
     is_flag=True,
     help="Give the new file the name of the old one, which is kept under another name.",
 )
 @options.json_result
-def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
+def migrate_command(store: FeatureStore, feature_id: str, switch: bool, json_: bool) -> int:
     """Write the state in the newest version, beside the old file.
 
     The old file is not changed; with --switch it is renamed, and renaming it back is the undo.
     """
-    store = given.store_in(root)
     made = store.migrate(feature_id, switch=switch)
-    if made is None:
-        text = "the state already has the newest version: nothing to do"
-    else:
+    text = "the state already has the newest version: nothing to do"
+    if made is not None:
         text = f"{project_options.short_path(str(made))} has the newest version"
-    document: dict[str, object] = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
+    document = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
     return given.print_outcome(store, text, document, json_=json_)

@@ -42,12 +42,7 @@ Examples:
 @click.option("--description", help="New description; needs --from.")
 @given.writing
 def plan_command(
-    store: FeatureStore,
-    feature_id: str,
-    source: Any,
-    name: str | None,
-    description: str | None,
-    json_: bool,
+    store: FeatureStore, feature_id: str, source: Any, name: str | None, description: str | None, json_: bool
 ) -> int:
     """Print the plan, or replace its phases.
 
@@ -64,12 +59,9 @@ def plan_command(
         with error_context(str(store.home), "update", path, feature_id):
             phases = _phases(source.read(LIMITS.size + 1), path)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
-    if json_:
-        output.value(plan)
-        return 0
-    project_options.warn(store.last_report.problems)
-    output.lines(_page(plan))
-    return 0
+    if not json_:
+        project_options.warn(store.last_report.problems)
+    return project_options.shown(plan, _page(plan), json_=json_)
 
 
 def _phases(data: bytes, path: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,11 +11,13 @@ import click
 from sessionary.cli import formatting, options, output, project_options, table
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
+from sessionary.cli.project_options import label
 from sessionary.cli.table import Column
 from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.orchestrator.entries import kind_of
 from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
 from sessionary.layouts.orchestrator.status import FeatureRow, FeatureStatus, HistoryStats, stats_of
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.layouts.orchestrator.times import parse
 
 
@@ -28,14 +29,13 @@ Examples:
   sessionary feature list --status active --json
 """,
 )
-@project_options.root
+@given.store
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
 @click.option("--archived", is_flag=True, help="Include archived features.")
 @options.as_json("the features", "one feature")
-def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
+def list_command(store: FeatureStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the features of the project, newest first."""
     options.one_format(json_, jsonl)
-    store = given.store_in(root)
     rows = store.list_features(status=status, archived=archived)
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
@@ -62,7 +62,7 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
     names = [f"{'✗' if row.state is None else ' '} {one_line(row.feature_id)}" for row in rows]
     columns = [
         Column("  ID", names),
-        Column("WHEN", [formatting.ago(state.last_updated if state else None, now) for state in states]),
+        Column("WHEN", [formatting.ago(state and state.last_updated, now) for state in states]),
         Column("STATUS", ["archived" if row.archived else row.status for row in rows]),
         Column("TASK", [fit(one_line((state and state.active_task) or "-"), 16) for state in states]),
         Column("MODEL", [fit(one_line((state and state.model_in_use) or "?"), 8) for state in states]),
@@ -88,20 +88,17 @@ Examples:
 """,
 )
 @given.feature
-@project_options.root
+@given.store
 @options.json_result
-def status_command(feature_id: str, root: Path, json_: bool) -> int:
+def status_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Show the progress of a feature, and statistics of its history.
 
     These are progress, health, counts per command, model and agent, failures, and durations.
     """
-    found = given.store_in(root).status(feature_id)
-    if json_:
-        output.value(found.as_dict())
-        return 0
-    project_options.warn(found.problems)
-    output.lines(_status(found))
-    return 0
+    found = store.status(feature_id)
+    if not json_:
+        project_options.warn(found.problems)
+    return project_options.shown(found.as_dict(), _status(found), json_=json_)
 
 
 def _status(found: FeatureStatus) -> Iterator[str]:
@@ -109,20 +106,18 @@ def _status(found: FeatureStatus) -> Iterator[str]:
     name = fit(one_line(found.feature_id), output.width() - len(found.status) - 2)
     yield f"{output.paint(name, 'bold')}  {found.status}"
     if found.name and found.name != found.feature_id:
-        yield from project_options.label("name", found.name)
+        yield from label("name", found.name)
     if found.description:
-        yield from project_options.label("about", found.description)
-    yield from project_options.label("health", found.health)
+        yield from label("about", found.description)
+    yield from label("health", found.health)
     if found.state is not None:
-        yield from project_options.label("task", found.state.active_task or "none")
-        yield from project_options.label("model", str(found.state.model_in_use))
+        yield from label("task", found.state.active_task or "none")
+        yield from label("model", str(found.state.model_in_use))
         when = found.state.last_updated
-        yield from project_options.label("changed", "?" if when is None else formatting.stamp(when, now))
-    yield from project_options.label("progress", _progress(found))
+        yield from label("changed", "?" if when is None else formatting.stamp(when, now))
+    yield from label("progress", _progress(found))
     if found.artifacts:
-        yield from project_options.label(
-            "artifacts", _counts({k or "(none)": v for k, v in found.artifacts.items()})
-        )
+        yield from label("artifacts", _counts({k or "(none)": v for k, v in found.artifacts.items()}))
     yield from _stats(found.stats)
     if found.last:
         yield from project_options.heading("Last")
@@ -141,15 +136,13 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _stats(stats: HistoryStats) -> Iterator[str]:
-    yield from project_options.label("history", formatting.count(stats.entries, "entry", "entries"))
+    yield from label("history", formatting.count(stats.entries, "entry", "entries"))
     for name in ("commands", "models", "agents"):
         if getattr(stats, name):
-            yield from project_options.label(name, _counts(getattr(stats, name)))
-    yield from project_options.label("failures", f"{stats.failures:,}")
+            yield from label(name, _counts(getattr(stats, name)))
+    yield from label("failures", f"{stats.failures:,}")
     if stats.average_ms is not None:
-        yield from project_options.label(
-            "durations", f"{stats.total_ms:,} ms in all, {stats.average_ms:,} ms each"
-        )
+        yield from label("durations", f"{stats.total_ms:,} ms in all, {stats.average_ms:,} ms each")
 
 
 @click.command(
@@ -162,7 +155,7 @@ Examples:
 """,
 )
 @given.feature
-@project_options.root
+@given.store
 @click.option("--command", help="Only this command.")
 @click.option("--model", help="Only this model.")
 @click.option("--agent", help="Only this agent.")
@@ -171,16 +164,7 @@ Examples:
 @click.option("--stats", is_flag=True, help="Print totals instead of entries.")
 @options.as_json("the entries", "one entry")
 def history_command(
-    feature_id: str,
-    root: Path,
-    command: str | None,
-    model: str | None,
-    agent: str | None,
-    since: datetime | None,
-    failed: bool,
-    stats: bool,
-    json_: bool,
-    jsonl: bool,
+    store: FeatureStore, feature_id: str, stats: bool, json_: bool, jsonl: bool, **filters: Any
 ) -> int:
     """Show the history of a feature, oldest first.
 
@@ -189,17 +173,13 @@ def history_command(
     options.one_format(json_, jsonl)
     if stats and jsonl:
         raise click.UsageError("--stats is not a list; use --json")
-    store = given.store_in(root)
-    found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
+    found = store.history(feature_id, **filters)
     if not (json_ or jsonl):
         project_options.warn(store.last_report.problems)
     if stats:
         added = stats_of(found)
-        if json_:
-            output.value(added)
-        else:
-            output.lines(_stats(added))
-    elif json_ or jsonl:
+        return project_options.shown(added, _stats(added), json_=json_)
+    if json_ or jsonl:
         output.items(found, jsonl=jsonl)
     else:
         now = datetime.now(UTC)

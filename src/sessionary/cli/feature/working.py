@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output, project_options
+from sessionary.cli import project_options
 from sessionary.cli.feature import given
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
@@ -39,11 +39,8 @@ def create_command(
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
     made = store.create(feature_id, name=name, description=description)
-    if json_:
-        output.value({"feature_id": made, "path": str(store.home / made)})
-    else:
-        output.line(made)
-    return 0
+    document = {"feature_id": made, "path": str(store.home / made)}
+    return project_options.shown(document, [made], json_=json_)
 
 
 @click.command(
@@ -117,30 +114,21 @@ Examples:
 @click.option("--arguments", default="", metavar="TEXT", help="Arguments of the command.")
 @click.option("--failed", is_flag=True, help="Record the command as failed.")
 @click.option("--error", metavar="TEXT", help="The error; implies --failed.")
-@click.option("--duration", type=click.IntRange(0), metavar="MS", help="Duration in milliseconds.")
-@click.option("--task", metavar="TASK", help="The task of the command (default: the active one).")
+@click.option(
+    "--duration", "duration_ms", type=click.IntRange(0), metavar="MS", help="Duration in milliseconds."
+)
+@click.option("--task", "task_id", metavar="TASK", help="The task of the command (default: the active one).")
 @click.option("--model", type=click.Choice(MODELS), help="The model that ran it (default: the one in use).")
 @given.writing
 def log_command(
-    store: FeatureStore,
-    feature_id: str,
-    command: str,
-    arguments: str,
-    failed: bool,
-    error: str | None,
-    duration: int | None,
-    task: str | None,
-    model: str | None,
-    json_: bool,
+    store: FeatureStore, feature_id: str, failed: bool, error: str | None, json_: bool, **values: Any
 ) -> int:
     """Log a command in the history of a feature. The state does not change.
 
     Each line has the fields that the contract requires. There is no undo: entries are never removed from a history.
     """
-    if failed and error is None:
-        error = "failed"
-    given_fields = {"duration_ms": duration, "task_id": task, "model": model, "error": error}
-    entry = {name: value for name, value in given_fields.items() if value is not None}
-    made = store.append(feature_id, {"command": command, "arguments": arguments, **entry})
+    values["error"] = "failed" if failed and error is None else error
+    entry = {name: value for name, value in values.items() if value is not None}
+    made = store.append(feature_id, entry)
     text = f"{feature_id}: logged {one_line(made['command'])}, {made['status']}"
     return given.print_outcome(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)

@@ -116,7 +116,7 @@ class FeatureStore:
         agent: str = DEFAULT_AGENT,
         require_ack: str | os.PathLike[str] | None = None,
     ) -> None:
-        place = Path(expanded(root))
+        place = Path(os.path.abspath(expanded(root)))
         self.home: Path = place if place.name == names.HOME else place / names.HOME
         self.timeout = timeout
         self.agent = agent
