@@ -150,13 +150,18 @@ def may_hold(fs: Fs, path: str, may_match: MayMatch) -> bool:
 
 def _next_match(fs: Fs, fd: int, low: int, size: int, may_match: MayMatch) -> int | None:
     """Where the next lines of interest begin; None if there are none. A file that begins as no record may be any."""
-    last = False
-    while not last:
-        data, last = window(fs, fd, low, size, WINDOW)
+    while True:
+        data = _read(fs, fd, WINDOW, low, size)
+        is_end, cut = len(data) < WINDOW, data.rfind(b"\n") + 1
+        if not is_end and not cut:
+            data, is_end = window(fs, fd, low, size, WINDOW)
+            cut = len(data)
+        # Bytes behind the last newline are read again with the rest of their line, which is cheaper than a copy.
         if may_match(data) or (low == 0 and not data.startswith(b"{")):
             return low
-        low += len(data)
-    return None
+        if is_end:
+            return None
+        low += cut
 
 
 def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
@@ -175,17 +180,18 @@ def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
 
 
 def _last_time(data: bytes) -> datetime | None:
-    """The time of the last of these records that has one."""
-    from sessionary.codec import decode
+    """The time of the last record in these lines that has one."""
+    from sessionary.codec import Undecodable, decode
     from sessionary.transcript.typed import message_of
 
-    end = len(data) - 1
-    while end > 0:
-        begin = data.rfind(b"\n", 0, end) + 1
-        time = message_of(decode(data[begin:end])).time
+    for raw in reversed(data.split(b"\n")):
+        try:
+            value = decode(raw) if raw else None
+        except Undecodable:
+            continue
+        time = message_of(value).time if isinstance(value, dict) else None
         if time is not None:
             return time
-        end = begin - 1
     return None
 
 
@@ -283,14 +289,9 @@ def recency(fs: Fs, path: str, now: float) -> Recency:
 
 def _time_at_the_end(fs: Fs, path: str) -> datetime | None:
     """The time of the last message in the last bytes of a file that has one."""
-    from sessionary.codec import read_lines
-    from sessionary.transcript.typed import message_of
-
     try:
         with _opened(fs, path) as (fd, found):
             data = read_at(fs, fd, min(found.st_size, TAIL), max(0, found.st_size - TAIL))
     except OSError:
         return None
-    values = read_lines(data if found.st_size <= TAIL else data[data.find(b"\n") + 1 :]).values
-    times = (message_of(value).time for value in reversed(values))
-    return next((time for time in times if time is not None), None)
+    return _last_time(data if found.st_size <= TAIL else data[data.find(b"\n") + 1 :])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import HasRecency, Layout
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,
@@ -158,7 +157,7 @@ class Search:
         def may_match(data: bytes) -> bool:
             return unused.is_set() or self._may_match(data)
 
-        if self._may_match.blind or _hides_damage(target.layout):
+        if self._may_match.blind or target.has_documents:
             return False
         try:
             found = target.layout.read(target.ref, None, may_match)
@@ -170,7 +169,7 @@ class Search:
         """Yield the hits of one session, and note what may have hidden others."""
         try:
             yield from self._in_items(target, target.layout.read(target.ref, None, self._may_match))
-            if _hides_damage(target.layout):
+            if target.has_documents:
                 problems = summary_of(target.layout, target.ref).problems
                 self._note(target, [found for found in problems if found.severity > Severity.cosmetic])
         except NotFound:
@@ -182,7 +181,7 @@ class Search:
             self._note(target, [found])
 
     def _in_items(self, target: Target, items: Iterable[Item]) -> Iterator[Hit]:
-        index, before, hides_damage = 0, None, _hides_damage(target.layout)
+        index, before = 0, None
         for item in items:
             if isinstance(item, Message):
                 hit = self._hit(target, item, index, before)
@@ -191,7 +190,7 @@ class Search:
                 index, before = index + 1, item.time or before
             elif isinstance(item, Skipped):
                 index, before = index + item.records, item.time or before
-            elif isinstance(item, Problem) and item.severity > Severity.note and not hides_damage:
+            elif isinstance(item, Problem) and item.severity > Severity.note and not target.has_documents:
                 self._note(target, [item])
 
     def _note(self, target: Target, problems: Iterable[Problem]) -> None:
@@ -244,11 +243,6 @@ class Search:
             return True
         self.stats.undated += 1
         return False
-
-
-def _hides_damage(layout: Layout) -> bool:
-    """True if `read` may not report all that it cannot read: sessions of documents do so in their summary."""
-    return not isinstance(layout, HasRecency)
 
 
 class _Excerpt(NamedTuple):

@@ -24,12 +24,14 @@ class Target(NamedTuple):
         layout: its layout.
         changed: nothing in it is newer, in seconds since 1970; None if that is unknown.
         size: the bytes of its conversation.
+        has_documents: it is stored in documents, whose damage only its summary reports.
     """
 
     ref: SessionRef
     layout: Layout
     changed: float | None = None
     size: int = 0
+    has_documents: bool = False
 
 
 def targets(
@@ -46,17 +48,20 @@ def targets(
     for _, those in groupby(refs, attrgetter("kind")):
         some = list(those)
         layout = layout_of(some[0])
-        for ref, recent in _recencies(layout, catalog, some):
+        in_files = layout if isinstance(layout, HasRecency) else None
+        recencies = (
+            [(ref, in_files.recency(ref)) for ref in some] if in_files else _summed_up(layout, catalog, some)
+        )
+        for ref, recent in recencies:
             newest = _OLDEST if recent.newest is None else recent.newest
-            found.append((newest, ref.session_id, Target(ref, layout, recent.changed, recent.size)))
+            target = Target(ref, layout, recent.changed, recent.size, has_documents=in_files is None)
+            found.append((newest, ref.session_id, target))
     return [target for _, _, target in sorted(found, key=lambda one: one[:2], reverse=True)]
 
 
-def _recencies(
+def _summed_up(
     layout: Layout, catalog: Catalog, refs: list[SessionRef]
 ) -> Iterable[tuple[SessionRef, Recency]]:
-    if isinstance(layout, HasRecency):
-        return [(ref, layout.recency(ref)) for ref in refs]
     wanted = {ref.locator for ref in refs}
     return [
         (one.ref, Recency(time, time, one.size))
