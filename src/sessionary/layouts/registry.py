@@ -6,6 +6,13 @@ from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.opencode import OpenCodeLayout
+from sessionary.layouts.agents.pi import PiLayout
 from sessionary.layouts.agents.reading import AgentLayout
 
-AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout, CopilotCliLayout, GeminiLayout, OpenCodeLayout)
+AGENTS: tuple[type[AgentLayout], ...] = (
+    ClaudeCodeLayout,
+    CopilotCliLayout,
+    GeminiLayout,
+    OpenCodeLayout,
+    PiLayout,
+)

@@ -104,7 +104,7 @@ class ClaudeCodeLayout(LogLayout):
             yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.locator))), 1)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        kind = record.get("type")
+        kind = text_or_none(record.get("type"))
         if kind in _TITLES:
             key, rank = _TITLES[kind]
             if isinstance(record.get(key), str):
@@ -160,7 +160,7 @@ def _message(record: dict[str, Any], place: Place) -> Message | None:
     from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
     from sessionary.transcript.typed import message_of
 
-    kind, time = record.get("type"), parse_time(record.get("timestamp"))
+    kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
     if kind in _NO_MESSAGES or kind in _TITLES:
         return None
     inner = record.get("message")

@@ -201,7 +201,7 @@ class CopilotCliLayout(LogLayout):
         return _Events(state)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        kind, data = record.get("type"), object_of(record.get("data"))
+        kind, data = text_or_none(record.get("type")), object_of(record.get("data"))
         context = data if kind == "session.context_changed" else object_of(data.get("context"))
         for stated, key, name in (
             (context, "cwd", "cwd"),
@@ -222,7 +222,7 @@ class CopilotCliLayout(LogLayout):
             parse_time,  # here, since a list that reads nothing needs none of it
         )
 
-        kind, data = record.get("type"), object_of(record.get("data"))
+        kind, data = text_or_none(record.get("type")), object_of(record.get("data"))
         empty = Message(
             "system",
             HARNESS,
@@ -241,7 +241,7 @@ class CopilotCliLayout(LogLayout):
             words = text_or_none(data.get("summaryContent")) or text_or_none(data.get("error")) or str(kind)
             yield replace(empty, origin=COMPACTION, parts=(Text(words),))
         elif kind in _NOTICES:
-            yield replace(empty, parts=(Text(text_or_none(data.get(_NOTICES[str(kind)])) or str(kind)),))
+            yield replace(empty, parts=(Text(text_or_none(data.get(_NOTICES[kind])) or str(kind)),))
         elif kind not in _NO_MESSAGES:
             yield _other(record, kind, data, empty)
 

@@ -206,7 +206,7 @@ class GeminiLayout(LogLayout):
         from sessionary.layouts.agents.google_parts import parts_of
 
         kind, time, name = (
-            record.get("type"),
+            text_or_none(record.get("type")),
             parse_time(record.get("timestamp")),
             text_or_none(record.get("id")),
         )
@@ -244,7 +244,7 @@ def _answer(record: dict[str, Any], parts: tuple[Part, ...], message: Message) -
         ]
         thoughts.append(Thinking("\n".join(words)))
     for call in map(object_of, list_of(record.get("toolCalls"))):
-        name, status = text_or_none(call.get("id")), call.get("status")
+        name, status = text_or_none(call.get("id")), text_or_none(call.get("status"))
         calls.append(ToolCall(name, text_or_none(call.get("name")) or "?", call.get("args")))
         if call.get("result") is not None or status in _ANSWERED:
             shown = call.get("resultDisplay")
