@@ -277,11 +277,25 @@ def is_there(fs: Fs, path: str) -> bool:
     """
     try:
         fs.lstat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise storage_failed(error, "look at", path) from error
     return True
+
+
+def names_in(fs: Fs, folder: str) -> list[str] | None:
+    """The names in a folder; None if it does not exist, or is not a folder.
+
+    Raises:
+        StorageFailed: it cannot be read.
+    """
+    try:
+        return fs.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise storage_failed(error, "read", folder) from error
 
 
 def is_folder(fs: Fs, path: str) -> bool:

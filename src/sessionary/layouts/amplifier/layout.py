@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_file, names_in, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
@@ -81,7 +81,7 @@ class AmplifierLayout:
         for project, sessions, names in self._sessions():
             for name in names:
                 folder = f"{sessions}/{name}"
-                if self._is_talk(f"{folder}/{TRANSCRIPT}") or self._is_session(folder):
+                if self._is_session(folder):
                     yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
@@ -204,38 +204,25 @@ class AmplifierLayout:
             first.details["folders"] = [error.path for error in closed]
             raise first
 
-    def _is_talk(self, path: str) -> bool:
-        """Whether there is a transcript: the answer for most folders, for a third of what their names cost."""
-        try:
-            self._fs.stat(path)
-        except OSError:
-            return False
-        return True
-
     def _is_session(self, folder: str) -> bool:
-        """Whether a folder holds a session; one that cannot be looked into may."""
+        """True if a folder holds a session; one that cannot be looked into may."""
         from sessionary.layouts.amplifier.header import is_session
 
-        inside = self._look_into(folder)
-        if inside is None or isinstance(inside, OSError):
-            return inside is not None
-        return is_session(self._fs, folder, inside)
-
-    def _look_into(self, folder: str) -> list[str] | OSError | None:
-        """The names in a folder, or why they cannot be read; None if it is not there or not a folder."""
+        if is_file(
+            self._fs, f"{folder}/{TRANSCRIPT}"
+        ):  # most have one, and this costs a third of their names
+            return True
         try:
-            return self._fs.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            return error
+            names = names_in(self._fs, folder)
+        except StorageFailed:
+            return True
+        return names is not None and is_session(self._fs, folder, names)
 
     def _names(self, folder: str, closed: list[StorageFailed]) -> list[str] | None:
         """The names in a folder that are not hidden; None if it is not there, not a folder, or closed."""
         try:
-            return [name for name in self._fs.listdir(folder) if name[0] != "."]
-        except (FileNotFoundError, NotADirectoryError):
+            names = names_in(self._fs, folder)
+        except StorageFailed as error:
+            closed.append(error)
             return None
-        except OSError as error:
-            closed.append(storage_failed(error, "read", folder))
-            return None
+        return names and [name for name in names if name[0] != "."]

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 
 from sessionary.codec import encode_document
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_there, names_in
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier.files import METADATA, TRANSCRIPT
@@ -115,7 +115,7 @@ def plan(
     if not os.path.isabs(new):
         raise Invalid(f"{new} is not an absolute path", path=new)
     source = _sessions(os.fspath(home), old_slug)
-    if _names(fs, os.path.dirname(source)) is None:
+    if names_in(fs, os.path.dirname(source)) is None:
         raise NotFound(f"no project {old_slug}", path=os.path.dirname(source))
     found = list(_folders(fs, source))
     told = _Told(fs, source, found)
@@ -172,7 +172,7 @@ def carry_out(
 def _tidy(fs: Fs, sessions: str) -> None:
     """Remove the empty folders."""
     bin_ = os.path.join(sessions, TRASH)
-    times = [os.path.join(bin_, time) for time in _names(fs, bin_) or ()]
+    times = [os.path.join(bin_, time) for time in names_in(fs, bin_) or ()]
     for folder in (*times, bin_, sessions, os.path.dirname(sessions)):
         try:
             fs.rmdir(folder)
@@ -278,7 +278,7 @@ def _last_change(fs: Fs, folder: str) -> float:
 
 
 def _refuse_collisions(fs: Fs, move: Move) -> None:
-    taken = sorted(step.session_id for step in move.steps if _is_there(fs, step.target))
+    taken = sorted(step.session_id for step in move.steps if is_there(fs, step.target))
     if taken:
         raise AlreadyExists(
             f"{move.new_slug} already has {len(taken)} of the ids; nothing was moved",
@@ -323,39 +323,21 @@ def _sessions(home: str, slug: str) -> str:
 def _folders(fs: Fs, root: str, *, trash: bool = True) -> Iterator[tuple[str, str]]:
     """The id of every session in a folder of sessions, and its path in it: those in the trash first."""
     bin_ = os.path.join(root, TRASH)
-    for time in sorted(_names(fs, bin_) or ()) if trash else ():
+    for time in sorted(names_in(fs, bin_) or ()) if trash else ():
         if time.startswith("."):
             continue  # remains of an emptied trash
-        for name in sorted(_names(fs, os.path.join(bin_, time)) or ()):
-            if _names(fs, os.path.join(bin_, time, name)) is not None:
+        for name in sorted(names_in(fs, os.path.join(bin_, time)) or ()):
+            if names_in(fs, os.path.join(bin_, time, name)) is not None:
                 yield name, os.path.join(TRASH, time, name)
-    for name in sorted(_names(fs, root) or ()):
-        if not name.startswith(".") and _names(fs, os.path.join(root, name)) is not None:
+    for name in sorted(names_in(fs, root) or ()):
+        if not name.startswith(".") and names_in(fs, os.path.join(root, name)) is not None:
             yield name, name
 
 
 def _left(fs: Fs, sessions: str, moving: set[str]) -> list[str]:
     """Other files in the folder of a project and in that of its sessions."""
     project = os.path.dirname(sessions)
-    beside = [name for name in _names(fs, project) or () if name != SESSIONS]
+    beside = [name for name in names_in(fs, project) or () if name != SESSIONS]
     ours = {*moving, TRASH, cleaned_up.NOTES}
-    among = [name for name in _names(fs, sessions) or () if name not in ours]
+    among = [name for name in names_in(fs, sessions) or () if name not in ours]
     return sorted(beside) + sorted(os.path.join(SESSIONS, name) for name in among)
-
-
-def _names(fs: Fs, folder: str) -> list[str] | None:
-    """The names in a folder; None if it does not exist."""
-    try:
-        return fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise storage_failed(error, "read", folder) from error
-
-
-def _is_there(fs: Fs, path: str) -> bool:
-    try:
-        fs.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True

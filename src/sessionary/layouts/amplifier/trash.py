@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, names_in, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import cleaned_up
@@ -68,11 +68,10 @@ def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> lis
     """
     try:
         return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
-    except OSError as error:
-        failure = storage_failed(error, "read", os.path.join(root, TRASH))
+    except StorageFailed as error:
         if closed is None:
-            raise failure from error
-        closed.append(failure)
+            raise
+        closed.append(error)
         return []
 
 
@@ -239,17 +238,9 @@ def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
 def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
     """(time, id) of what is in the trash, newest first."""
     trash = os.path.join(root, TRASH)
-    try:
-        times = sorted((name for name in fs.listdir(trash) if not name.startswith(".")), reverse=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    found = []
-    for time in times:
-        try:
-            found += [(time, name) for name in sorted(fs.listdir(os.path.join(trash, time)))]
-        except NotADirectoryError:
-            continue  # a foreign file
-    return found
+    times = sorted((name for name in names_in(fs, trash) or () if not name.startswith(".")), reverse=True)
+    # A foreign file has no names in it.
+    return [(time, name) for time in times for name in sorted(names_in(fs, os.path.join(trash, time)) or ())]
 
 
 def _remove_empty(fs: Fs, folder: str) -> None:

@@ -16,7 +16,7 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple
 
 from sessionary.disk import transaction
-from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, names_in, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.files import TRANSCRIPT
@@ -69,7 +69,12 @@ def undoable(
     """
     failures: list[StorageFailed] = [] if closed is None else closed
     found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
-    for name in [session_id] if session_id is not None else _names(fs, root, failures):
+    names = [session_id] if session_id is not None else []
+    try:
+        names = names or names_in(fs, root) or []
+    except StorageFailed as error:
+        failures.append(error)
+    for name in names:
         found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
     if closed is None and failures:
         raise failures[0]
@@ -90,22 +95,9 @@ def _in_trash(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
             yield Undoable(one.session_id, TRASH, one.at, one.path, size_of(fs, one.path), {})
 
 
-def _names(fs: Fs, root: str, closed: list[StorageFailed]) -> list[str]:
-    try:
-        return fs.listdir(root)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        closed.append(storage_failed(error, "read", root))
-        return []
-
-
 def _in_folder(fs: Fs, root: str, name: str) -> Iterator[Undoable]:
     folder = os.path.join(root, name)
-    try:
-        inside = [] if name.startswith(".") else fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
+    inside = [] if name.startswith(".") else names_in(fs, folder) or []
     if transaction.UNDO in inside:
         for entry in transaction.entries(fs, folder):
             yield Undoable(name, entry.operation, entry.at, entry.path, entry.size, entry.facts)
