@@ -245,13 +245,10 @@ class Ledger:
 
 
 def _damaged(path: str, line: Line, why: str, named: str) -> Problem:
-    return Problem(
-        "bad_ledger_line",
-        Severity.lost_data,
-        path,
-        line.number,
-        line.byte,
-        f"a line of the log cannot be read ({why}); if it acknowledged a message, that is delivered again",
-        f"`sessionary work ledger restore {named}` sets it aside, and restores it from the copy of the log if possible",
-        len(line.raw),
+    words = f"a line of the log cannot be read ({why}); if it acknowledged a message, that is delivered again"
+    remedy = (
+        f"`sessionary work ledger restore {named}` sets it aside,"
+        " and restores it from the copy of the log if possible"
     )
+    place = path, line.number, line.byte
+    return Problem("bad_ledger_line", Severity.lost_data, *place, words, remedy, len(line.raw))

@@ -16,43 +16,27 @@ WORK = "work"
 
 def handler_failed(place: Place, error: str, attempt: int, most: int) -> Problem:
     """A failed attempt; the message stays pending."""
-    return Problem(
-        "handler_failed",
-        Severity.note,
-        place.path,
-        None,
-        None,
-        f"attempt {attempt} of {most} failed: {error}",
-        "none needed: the message is pending, and is tried again",
-    )
+    words = f"attempt {attempt} of {most} failed: {error}"
+    remedy = "none needed: the message is pending, and is tried again"
+    return Problem("handler_failed", Severity.note, place.path, None, None, words, remedy)
 
 
 def dead_letter(path: str, attempts: int, error: str, named: str) -> Problem:
     """A message that was given up. `named`: the session and its consumer, as from `words_for`."""
-    return Problem(
-        "dead_letter",
-        Severity.hides_data,
-        path,
-        None,
-        None,
-        f"given up after {attempts} {'attempt' if attempts == 1 else 'attempts'}: {error}",
-        f"fix the cause, then retry: `sessionary work revive {named}`",
-    )
+    words = f"given up after {attempts} {'attempt' if attempts == 1 else 'attempts'}: {error}"
+    remedy = f"fix the cause, then retry: `sessionary work revive {named}`"
+    return Problem("dead_letter", Severity.hides_data, path, None, None, words, remedy)
 
 
 def ledger_went_back(path: str, missing: int, named: str) -> Problem:
     """A ledger that has lost lines. `named`: as for `dead_letter`."""
     what = "a message that was" if missing == 1 else f"{missing:,} messages that were"
-    return Problem(
-        "ledger_went_back",
-        Severity.hides_data,
-        path,
-        None,
-        None,
-        f"the log has lost lines: it lacks {what} applied here",
+    words = f"the log has lost lines: it lacks {what} applied here"
+    remedy = (
         f"`sessionary work ledger restore {named}` restores the lines;"
-        f" `sessionary work ledger accept {named}` applies these messages again",
+        f" `sessionary work ledger accept {named}` applies these messages again"
     )
+    return Problem("ledger_went_back", Severity.hides_data, path, None, None, words, remedy)
 
 
 def words_for(folder: str, consumer: str, root: str) -> str:

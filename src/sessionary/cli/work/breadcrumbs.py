@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -23,10 +23,8 @@ from sessionary.layouts.maestro.records import WorkSession, crumb_document
 from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
-
-def _selection(command: Command) -> Command:
+def _selection(command: places.Command) -> places.Command:
     """The options that select breadcrumbs; see `_selected`."""
     for option in (
         click.option("--include-children", is_flag=True, help="Include all sessions below it."),

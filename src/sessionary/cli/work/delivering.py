@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -27,7 +27,6 @@ from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.mailbox.mailbox import ATTEMPTS, INTERVAL, SHORTEST_INTERVAL, TIMEOUT, Mailbox, Report
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 Handler = Callable[[Breadcrumb], dict[str, Any] | None]
 
 KEY, SESSION = "SESSIONARY_BREADCRUMB_ID", "SESSIONARY_SESSION_ID"
@@ -59,7 +58,7 @@ _exec = click.option(
 )
 
 
-def _settings(command: Command) -> Command:
+def _settings(command: places.Command) -> places.Command:
     """The options that `Mailbox` has too, as arguments of the same names."""
     for option in (
         click.option(

@@ -10,7 +10,6 @@ from sessionary.cli import options, output
 from sessionary.cli.changing import print_command
 from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
-from sessionary.cli.work.subwork_cmd import Context
 from sessionary.layouts.maestro.records import WorkSession, document_of
 from sessionary.layouts.maestro.sharing import check_mode, share
 
@@ -25,20 +24,6 @@ class Mode(click.ParamType[int]):
             return check_mode(int(value, 8))
         except ValueError as error:
             self.fail(f"{value!r} is not valid: {error}", param, ctx)
-
-
-class Entity(click.ParamType[tuple[str, str]]):
-    """``key=value``, such as ``track_id=T-1``."""
-
-    name = "entity"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        key, sign, text = value.partition("=")
-        if not (key and sign and text):
-            self.fail(f"{value!r} is not an entity; write KEY=VALUE, for example track_id=T-1", param, ctx)
-        return key, text
 
 
 @click.command(
@@ -60,14 +45,12 @@ Examples:
 @click.option(
     "--entity",
     "entities",
-    type=Entity(),
+    type=places.Pair("=", "an entity", "KEY=VALUE", "track_id=T-1"),
     multiple=True,
     metavar="KEY=VALUE",
     help="What it is about; may be repeated.",
 )
-@click.option(
-    "--context", type=Context(), metavar="KIND:REF", help="Where it happens, for example file:src/app.py."
-)
+@places.context("Where it happens, for example file:src/app.py.")
 @click.option(
     "--mode", type=Mode(), metavar="MODE", help="Let other accounts post: 2770 for the group, 1777 for all."
 )

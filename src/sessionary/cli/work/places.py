@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -23,6 +24,7 @@ from sessionary.layouts.maestro.tree import forest, latest_key
 from sessionary.model import Problem
 from sessionary.workspace import check_folder, check_store
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 Owned = list[tuple[Breadcrumb, WorkSession]]
 """Breadcrumbs, each with its session."""
 DAMAGED = Corrupt.exit_code
@@ -85,6 +87,35 @@ consumer = click.option(
     metavar="NAME",
     help="Name of the consumer; each consumer gets every message.",
 )
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """Two texts with a sign between them, such as ``track_id=T-1``. What it is, its form and an example are for errors."""
+
+    name = "pair"
+
+    def __init__(self, sign: str, what: str, form: str, example: str) -> None:
+        self._sign = sign
+        self._wrong = f"is not {what}; write {form}, for example {example}"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        first, _, second = value.partition(self._sign)
+        if not (first and second):
+            self.fail(f"{value!r} {self._wrong}", param, ctx)
+        return first, second
+
+
+def context(words: str) -> Callable[[Command], Command]:
+    """The option of the context of a session, with this help."""
+    return click.option(
+        "--context",
+        type=Pair(":", "a context", "KIND:REF", "file:src/app.py"),
+        callback=lambda ctx, param, value: value and {"kind": value[0], "ref": value[1]},
+        metavar="KIND:REF",
+        help=words,
+    )
 
 
 def resolved(folder: Path | None, word: str) -> tuple[str, str]:

@@ -21,18 +21,6 @@ _parent = click.argument("parent", metavar="PARENT", shell_complete=places.compl
 _child = click.argument("child", metavar="CHILD", shell_complete=places.complete)
 
 
-class Context(click.ParamType[dict[str, str]]):
-    """``kind:ref``, such as ``file:src/app.py``."""
-
-    name = "context"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        kind, colon, ref = value.partition(":")
-        if not (kind and colon and ref):
-            self.fail(f"{value!r} is not a context; write KIND:REF, for example file:src/app.py", param, ctx)
-        return {"kind": kind, "ref": ref}
-
-
 @click.group("subwork", cls=SuggestingGroup)
 def subwork_command() -> None:
     """Do a part of the work in a session of its own.
@@ -51,9 +39,7 @@ Example:
 @_parent
 @places.root
 @click.option("--purpose", required=True, metavar="TEXT", help="What the sub-work is for.")
-@click.option(
-    "--context", type=Context(), metavar="KIND:REF", help="Where it happens.  [default: that of the parent]"
-)
+@places.context("Where it happens.  [default: that of the parent]")
 @click.option("--no-pause-parent", is_flag=True, help="Keep the parent running.")
 @options.json_result
 def start_command(

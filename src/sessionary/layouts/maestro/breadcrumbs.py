@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import (
-    FILE_MODE,
     NO_FILE,
     OS_FS,
     READ,
@@ -129,21 +128,21 @@ def create_breadcrumb(
     The fields are those of `Breadcrumb`. Both `timestamp` and `breadcrumb_id` may be set afterwards.
     """
     return Breadcrumb(
-        timestamp=Stamp(stamp_of(utc_now())),
-        breadcrumb_id=new_id(),
-        prompt=prompt,
-        response=response,
-        tools_called=tools_called,
-        files_modified=files_modified,
-        parent_session_id=parent_session_id,
-        depth_level=depth_level,
-        model_used=model_used,
-        token_count=token_count,
-        cost=cost,
-        error=error,
-        kind=kind,
-        tags=[] if tags is None else tags,
-        payload=payload,
+        Stamp(stamp_of(utc_now())),
+        new_id(),
+        prompt,
+        response,
+        tools_called,
+        files_modified,
+        parent_session_id,
+        depth_level,
+        model_used,
+        token_count,
+        cost,
+        error,
+        kind,
+        [] if tags is None else tags,
+        payload,
     )
 
 
@@ -178,8 +177,11 @@ def write_crumb(
     made = False
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
+        document = sanitize(crumb_document(crumb))
+        breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
+        data, mode = encode_document(document), message_mode(fs, parent)
         try:
-            atomic.create(path, _encoded(crumb), fs=fs, durable=durable, mode=_mode_in(fs, parent))
+            atomic.create(path, data, fs=fs, durable=durable, mode=mode)
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
@@ -191,13 +193,6 @@ def write_crumb(
             return path
 
 
-def _mode_in(fs: Fs, folder: str) -> int:
-    try:
-        return message_mode(fs, folder)
-    except OSError:
-        return FILE_MODE  # writing into it will raise the reason
-
-
 def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
     """Create the folder of a depth. It nearly always exists, so this runs only after a first failed write."""
     try:
@@ -206,12 +201,6 @@ def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool
     except OSError as error:
         raise storage_failed(error, "create", folder) from error
     return True
-
-
-def _encoded(crumb: Breadcrumb) -> bytes:
-    document = sanitize(crumb_document(crumb))
-    breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
-    return encode_document(document)
 
 
 def _stamp_from(text: Any, zone: tzinfo) -> str:
@@ -418,10 +407,8 @@ def oddities(found: CrumbFile, data: bytes) -> Iterator[Problem]:
 
 def unreadable(path: str, error: OSError) -> Problem:
     """The problem for a file or folder that the system refuses to read."""
-    words = f"cannot be read: {reason_of(error)}"
-    return Problem(
-        "unreadable_file", Severity.hides_data, path, None, None, words, "check owner, mode and disk"
-    )
+    words, remedy = f"cannot be read: {reason_of(error)}", "check owner, mode and disk"
+    return Problem("unreadable_file", Severity.hides_data, path, None, None, words, remedy)
 
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:
@@ -436,35 +423,16 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
 
 
 def _torn(path: str, error: Undecodable) -> Problem:
-    return Problem(
-        "bad_breadcrumb",
-        Severity.lost_data,
-        path,
-        None,
-        error.at,
-        f"the breadcrumb cannot be parsed: {error}",
-        "send it again, and move the damaged file to `breadcrumbs/error/`",
-    )
+    words = f"the breadcrumb cannot be parsed: {error}"
+    remedy = "send it again, and move the damaged file to `breadcrumbs/error/`"
+    return Problem("bad_breadcrumb", Severity.lost_data, path, None, error.at, words, remedy)
 
 
 def _no_crumb(path: str, error: SchemaError) -> Problem:
-    return Problem(
-        "no_breadcrumb",
-        Severity.hides_data,
-        path,
-        None,
-        None,
-        str(error),
-        "send it again with the keys of the specification",
-    )
+    remedy = "send it again with the keys of the specification"
+    return Problem("no_breadcrumb", Severity.hides_data, path, None, None, str(error), remedy)
 
 
 def _elsewhere(found: CrumbFile, crumb: Breadcrumb) -> Problem:
-    return Problem(
-        "depth_differs",
-        Severity.note,
-        found.path,
-        None,
-        None,
-        f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used",
-    )
+    words = f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used"
+    return Problem("depth_differs", Severity.note, found.path, None, None, words)

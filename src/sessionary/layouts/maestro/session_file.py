@@ -44,12 +44,9 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
     """
     lock = FileLock(f"{folder}/{LOCK}", fs)
     try:
-        lock.acquire(PATIENCE)
-        try:
+        with lock.held(PATIENCE):
             atomic.sweep(folder, fs=fs)
             yield
-        finally:
-            lock.release()
     finally:
         lock.close()
 

@@ -61,8 +61,11 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
 
 
 def message_mode(fs: Fs, folder: str) -> int:
-    """The mode of a new message in a folder: private, unless others may write to it. Raises OSError."""
-    mode = fs.stat(folder).st_mode
+    """The mode of a new message in a folder: private, unless others may write to it."""
+    try:
+        mode = fs.stat(folder).st_mode
+    except OSError:
+        return FILE_MODE  # writing into it will raise the reason
     return FILE_MODE | mode & 0o066 if mode & _OTHERS_WRITE else FILE_MODE
 
 

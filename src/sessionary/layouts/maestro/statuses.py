@@ -90,13 +90,26 @@ def refusal(session: WorkSession, status: str) -> TransitionError:
     )
 
 
-def open_below(session_id: str, still_open: list[str]) -> TransitionError:
-    """The error for completing a session while sessions below it, with these ids, are open."""
+def refuse_closed(session: WorkSession, what: str) -> None:
+    """Raise TransitionError if a session is closed, so that it accepts nothing more: `what` names it."""
+    if session.is_closed:
+        raise TransitionError(
+            f"session {session.session_id} is closed ({session.status}) and accepts no {what}",
+            session=session.session_id,
+            details={"status": session.status},
+            hint="resume it first"
+            if session.status == "interrupted"
+            else "a session that has ended cannot be resumed; start a new one",
+        )
+
+
+def open_below(session_id: str, still_open: list[str], hint: str = "close those first") -> TransitionError:
+    """The error for a change of a session while sessions below it, with these ids, are open."""
     return TransitionError(
         f"session {session_id} has open sessions below it ({len(still_open)}): {', '.join(still_open[:3])}",
         session=session_id,
         details={"open": still_open},
-        hint="close those first",
+        hint=hint,
     )
 
 

@@ -478,16 +478,7 @@ class WorkStore:
         Raises:
             TransitionError: the session is closed.
         """
-        session = self.load(cookie)
-        if session.is_closed:
-            raise TransitionError(
-                f"session {cookie} is closed ({session.status}) and accepts no breadcrumbs",
-                session=cookie,
-                details={"status": session.status},
-                hint="resume it first"
-                if session.status == "interrupted"
-                else "a session that has ended cannot be resumed; start a new one",
-            )
+        statuses.refuse_closed(self.load(cookie), "breadcrumbs")
         return self.write_breadcrumb(breadcrumb, cookie)
 
     def breadcrumbs(

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from sessionary.disk.fs import Fs
-from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
+from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, create_breadcrumb
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.names import SESSION
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
 from sessionary.layouts.maestro.session_file import Clock, edit_session, locked
-from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
+from sessionary.layouts.maestro.statuses import RESULT_ID, move, open_below, refusal, refuse_closed
 from sessionary.layouts.maestro.times import Stamp, stamp_of
 from sessionary.model import Problem, Severity
 
@@ -83,13 +83,7 @@ def start(
     """Start sub-work; see `WorkStore.start_subwork`."""
 
     def change(above: WorkSession) -> None:
-        if above.is_closed:
-            raise TransitionError(
-                f"session {parent} is closed ({above.status}) and accepts no sub-work",
-                session=parent,
-                details={"status": above.status},
-                hint="resume it first" if above.status == "interrupted" else "start a new session",
-            )
+        refuse_closed(above, "sub-work")
         if pause_parent:
             move(above, "paused", now=store.now())
 
@@ -143,13 +137,7 @@ def resume_parent(store: Store, child: str) -> WorkSession:
     done = Closed(session, store.load(session.parent))
     _let_go_on(store, done)
     if done.still_open:
-        raise TransitionError(
-            f"session {session.parent} has open sessions below it ({len(done.still_open)}):"
-            f" {', '.join(done.still_open[:3])}",
-            session=session.parent,
-            details={"open": done.still_open},
-            hint="close those first, or resume the session itself",
-        )
+        raise open_below(session.parent, done.still_open, "close those first, or resume the session itself")
     assert done.parent is not None
     if done.parent.status != "running":
         raise refusal(done.parent, "running")
