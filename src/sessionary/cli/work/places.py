@@ -90,7 +90,7 @@ consumer = click.option(
 
 
 class Pair(click.ParamType[tuple[str, str]]):
-    """Two texts with a sign between them, such as ``track_id=T-1``. What it is, its form and an example are for errors."""
+    """Two texts with a sign between them, such as ``track_id=T-1``, with words for errors."""
 
     name = "pair"
 

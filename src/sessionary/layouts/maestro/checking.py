@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from sessionary.disk.fs import Fs
-from sessionary.errors import SessionaryError, StorageFailed
+from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, oddities
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION
 from sessionary.layouts.maestro.paths import walk
 from sessionary.layouts.maestro.records import TYPES, WorkSession
-from sessionary.layouts.maestro.session_file import read_session
+from sessionary.layouts.maestro.session_file import session_in
 from sessionary.model import Problem, Severity
 
 
@@ -81,7 +81,7 @@ def _of_parent(fs: Fs, folders: dict[str, str], folder: str, session: WorkSessio
         yield Problem(
             "parent_cycle", Severity.hides_data, path, None, None, words, "set another parent for one of them"
         )
-    elif not session.is_closed and (found := _session(fs, above)) is not None and found.is_closed:
+    elif not session.is_closed and (found := session_in(fs, above)) is not None and found.is_closed:
         words = f"it is {session.status}, and its parent {parent} is closed"
         yield Problem("open_below_closed", Severity.note, path, None, None, words)
 
@@ -96,12 +96,5 @@ def _ring(fs: Fs, folders: dict[str, str], session: WorkSession) -> list[str]:
         if current.parent in seen or current.parent not in folders:
             return []
         seen.append(current.parent)
-        current = _session(fs, folders[current.parent])
+        current = session_in(fs, folders[current.parent])
     return []
-
-
-def _session(fs: Fs, folder: str) -> WorkSession | None:
-    try:
-        return read_session(f"{folder}/{SESSION}", fs=fs)
-    except SessionaryError:
-        return None

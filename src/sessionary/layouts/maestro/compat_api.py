@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from sessionary.codec import sanitize
 from sessionary.disk.fs import OS_FS, expanded
-from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
+from sessionary.errors import NotFound
 from sessionary.layouts.maestro import breadcrumbs, session_file, statuses
 from sessionary.layouts.maestro.breadcrumbs import DateRange
 from sessionary.layouts.maestro.costs import estimate_tokens, summarise
@@ -99,7 +99,7 @@ def save_session(session: WorkSession, session_path: AnyPath) -> None:
         below = places_below(OS_FS, os.path.dirname(path), session_id, children)
         still_open = sorted({
             child.session_id
-            for child in map(_session_at, below)
+            for child in (session_file.session_in(OS_FS, folder) for folder in below)
             if child is not None and child.parent == session_id and not child.is_closed
         })  # fmt: skip
         if still_open:
@@ -292,13 +292,6 @@ def _store_at(root: str) -> WorkStore:
 def _warn(problems: Iterable[Problem]) -> None:
     for problem in problems:
         _log.warning("%s: %s", problem.path, problem.message)
-
-
-def _session_at(folder: str) -> WorkSession | None:
-    try:
-        return session_file.read_session(f"{folder}/{SESSION}")
-    except (NotFound, Corrupt, SchemaError, StorageFailed):
-        return None
 
 
 def _as_dict(node: Node) -> dict[str, Any]:

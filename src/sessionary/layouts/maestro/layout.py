@@ -37,7 +37,7 @@ from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.records import WorkSession
-from sessionary.layouts.maestro.session_file import problem_of, read_session
+from sessionary.layouts.maestro.session_file import problem_of, read_session, session_in
 from sessionary.layouts.maestro.times import parse_time, session_zone, zone_signature
 from sessionary.model import Cursor, Header, Item, Problem, SessionRef, Severity
 from sessionary.transcript.fold import short_title
@@ -192,11 +192,8 @@ class MaestroLayout:
         yield from checking.mailbox_problems(self._root, ref.locator, boxes)
         # The summary has the problems of unreadable folders and documents.
         yield from checking.crumb_problems(read_boxes(self._fs, boxes, [], now=self._now()))
-        try:
-            session = read_session(f"{ref.locator}/{SESSION}", fs=self._fs)
-        except SessionaryError:
-            return
-        yield from checking.neighbour_problems(self._fs, self._root, ref.locator, session)
+        if (session := session_in(self._fs, ref.locator)) is not None:
+            yield from checking.neighbour_problems(self._fs, self._root, ref.locator, session)
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: breadcrumbs that belong to no session, and sessions not on this device."""

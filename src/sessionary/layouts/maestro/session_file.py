@@ -66,12 +66,18 @@ def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
     return parse_session(data, path)
 
 
+def session_in(fs: Fs, folder: str) -> WorkSession | None:
+    """The work session in a folder; None if its document is missing or unreadable."""
+    try:
+        return read_session(f"{folder}/{SESSION}", fs=fs)
+    except (NotFound, Corrupt, SchemaError, StorageFailed):
+        return None
+
+
 def zone_in(fs: Fs, folder: str) -> tzinfo:
     """The zone of the breadcrumb times of the session in a folder; UTC if its document does not say."""
-    try:
-        return session_zone(read_session(f"{folder}/{SESSION}", fs=fs).created)
-    except (NotFound, Corrupt, SchemaError, StorageFailed):
-        return UTC
+    session = session_in(fs, folder)
+    return UTC if session is None else session_zone(session.created)
 
 
 def parse_session(data: bytes, path: str) -> WorkSession:
