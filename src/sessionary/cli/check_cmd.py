@@ -55,7 +55,6 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
 
     Without a target, every session below --home is checked. Exit code 13: something worse than a note was found.
     """
-    options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     checked: list[_Checked] = []
     failure = None

@@ -84,7 +84,6 @@ def events_command(
     record, and its most important detail. A log can have millions of lines, some of several megabytes: begin
     with --summary. FILE is any event log.
     """
-    options.one_format(json_, jsonl)
     how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail, json_ or jsonl)
     workspace = homes.workspace(home)

@@ -109,7 +109,6 @@ def list_command(
     do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
     details.
     """
-    options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
     healths = tuple(health for word in healths for health in _HEALTHS[word])

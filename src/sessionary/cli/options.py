@@ -40,26 +40,28 @@ home = click.option(
 )
 
 
+def one_format(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """The callback of ``--json`` and ``--jsonl``: refuse both at once."""
+    if value and ctx.params.get("jsonl" if param.name == "json_" else "json_"):
+        raise click.UsageError("--json and --jsonl exclude each other")
+    return value
+
+
 def as_json(what: str, line: str) -> Callable[[Command], Command]:
     """The options ``--json`` (all in one document) and ``--jsonl`` (a stream of lines), which exclude each other."""
 
     def decorate(command: Command) -> Command:
-        command = click.option("--jsonl", is_flag=True, help=f"Print JSON Lines: {line} per line.")(command)
-        return click.option("--json", "json_", is_flag=True, help=f"Print {what} as one JSON document.")(
-            command
-        )
+        text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
+        command = click.option("--jsonl", is_flag=True, callback=one_format, help=texts)(command)
+        return click.option("--json", "json_", is_flag=True, callback=one_format, help=text)(command)
 
     return decorate
 
 
-json_result = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
+json_result = click.option(
+    "--json", "json_", is_flag=True, callback=one_format, help="Print the result as one JSON document."
+)
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
-
-
-def one_format(json_: bool, jsonl: bool) -> None:
-    """Refuse both formats at once."""
-    if json_ and jsonl:
-        raise click.UsageError("--json and --jsonl exclude each other")
 
 
 since = click.option(

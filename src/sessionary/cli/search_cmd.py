@@ -108,7 +108,6 @@ def search_command(
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
     """
-    options.one_format(json_, jsonl)
     if not words and not tools:
         raise click.UsageError("give words to search for, or --tool")
     workspace = homes.workspace(home)

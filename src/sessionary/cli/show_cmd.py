@@ -92,7 +92,6 @@ def show_command(
     ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, as printed by `sessionary
     search`, shows that message in full with the messages around it.
     """
-    options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     found, index = _resolved(workspace, target)
     if index is None and around is not None:

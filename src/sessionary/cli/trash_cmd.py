@@ -43,7 +43,12 @@ Examples:
     help="With --list or --empty: only sessions trashed before this time: 30d.",
 )
 @click.option("--yes", is_flag=True, help="With --empty: do not ask for confirmation.")
-@click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one session per line.")
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    callback=options.one_format,
+    help="With --list: print JSON Lines, one session per line.",
+)
 @options.json_result
 def trash_command(
     sessions: tuple[str, ...],
@@ -62,7 +67,6 @@ def trash_command(
     Undo: `sessionary undo ID`; the command is printed. There is no undo of --empty.
     """
     _one_job(sessions, list_, empty, older_than, yes)
-    options.one_format(json_, jsonl)
     if jsonl and not list_:
         raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)

@@ -40,7 +40,6 @@ def tree_command(
     With ID, only the family of that session, which is marked with ▶. A session whose parent is missing is
     shown at the left with a note, and so is one that is its own ancestor, which can result from edited files.
     """
-    options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
     wanted = None if session is None else targets.session(workspace, session)

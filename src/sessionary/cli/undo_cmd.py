@@ -37,7 +37,12 @@ Examples:
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.changeable())
 @options.home
 @click.option("--list", "list_", is_flag=True, help="List the changes that can be undone, newest first.")
-@click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one change per line.")
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    callback=options.one_format,
+    help="With --list: print JSON Lines, one change per line.",
+)
 @options.json_result
 def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:
     """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
@@ -51,7 +56,6 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
     Undo: a second `sessionary undo ID` of the same session redoes the change. A restored session goes back to
     the trash by `sessionary trash ID`. The command is printed.
     """
-    options.one_format(json_, jsonl)
     if jsonl and not list_:
         raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)

@@ -89,7 +89,6 @@ def list_command(store: BrainstormStore, status: str | None, archived: bool, jso
 
     The bars show the score over the iterations.
     """
-    options.one_format(json_, jsonl)
     found = store.archived() if archived else store.list()
     rows = [row for row in found if status in (None, row.status)]
     rows.sort(key=lambda row: believed(row.updated), reverse=True)

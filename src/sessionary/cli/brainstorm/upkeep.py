@@ -38,7 +38,6 @@ def validate_command(
 
     Exit code 13: something worse than a note was found.
     """
-    options.one_format(json_, jsonl)
     problems = store.validate(slug, strict=strict)
     checked = 1 if slug is not None else len(list(store.list()))
     return project_options.report(

@@ -41,7 +41,6 @@ def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):
         raise click.UsageError("give AGENT and CONTRACT")
-    options.one_format(json_, jsonl)
     if jsonl and not verify:
         raise click.UsageError("--jsonl needs --verify")
     if verify:

@@ -39,7 +39,6 @@ def validate_command(
 
     Exit code 13: something worse than a note was found.
     """
-    options.one_format(json_, jsonl)
     problems = FeatureStore(store.home, require_ack=require_ack).validate(feature_id)
     checked = 1 if feature_id is not None else len(store.list_features())
     home = str(store.home.resolve())

@@ -35,7 +35,6 @@ Examples:
 @options.as_json("the features", "one feature")
 def list_command(store: FeatureStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the features of the project, newest first."""
-    options.one_format(json_, jsonl)
     rows = store.list_features(status=status, archived=archived)
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
@@ -170,7 +169,6 @@ def history_command(
 
     Only the entries that match all filters.
     """
-    options.one_format(json_, jsonl)
     if stats and jsonl:
         raise click.UsageError("--stats is not a list; use --json")
     found = store.history(feature_id, **filters)

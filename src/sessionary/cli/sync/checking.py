@@ -47,7 +47,6 @@ def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, 
 
     There is no undo, and none is needed: the same data is uploaded again.
     """
-    options.one_format(json_, jsonl)
     here = select()
     found: list[Checked] = []
     reports: list[Report] = []

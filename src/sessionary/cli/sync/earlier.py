@@ -35,7 +35,6 @@ def history_command(select: Callable[[], places.Here], session: str, json_: bool
     Each pushed change of a brainstorm is a version. The remote keeps the last eight; older ones, and those
     removed by `sync gc --remove`, are listed as gone. Changes nothing.
     """
-    options.one_format(json_, jsonl)
     here = select()
     with places.connected(here, "looking") as remote:
         engine, ref = _session(remote, session, keep=False)

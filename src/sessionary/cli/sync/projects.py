@@ -67,7 +67,6 @@ Examples:
 @options.as_json("the projects", "one project")
 def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) -> int:
     """List the local projects with their folders, and those that only the remote has. Changes nothing."""
-    options.one_format(json_, jsonl)
     with places.connected(select(), "looking") as remote:
         rows = list(_rows(remote.projects(keep=False)))
     if json_ or jsonl:

@@ -82,7 +82,6 @@ def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, j
 
     Changes nothing, neither locally nor on the remote. Exit code 3: as for `sync push`.
     """
-    options.one_format(json_, jsonl)
     here = select()
     with places.connected(here, "looking") as remote:
         report = remote.status()

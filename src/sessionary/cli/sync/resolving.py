@@ -135,7 +135,6 @@ def resolve_command(
     """
     if (session is None) != (keep is None):
         raise click.UsageError("give a session and --keep, or neither to list the conflicts")
-    options.one_format(json_, jsonl)
     if jsonl and session is not None:
         raise click.UsageError("--jsonl is for the list; use --json")
     here = select()

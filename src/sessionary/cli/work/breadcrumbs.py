@@ -84,7 +84,6 @@ def breadcrumbs_command(
     ID may be the beginning of an id, or `latest`. In brackets are the time and the file name, in UTC, or in
     local time if the times of the session have no zone.
     """
-    options.one_format(json_, jsonl)
     if summary and jsonl:
         raise click.UsageError("--summary is not a list; use --json")
     top, found, problems = _selected(session, root, include_children=include_children, depth=depth, **which)
@@ -145,7 +144,6 @@ def timeline_command(
     At the right is the time since the previous event. The line at the top shows the distribution of the
     events: each mark is one or more of them.
     """
-    options.one_format(json_, jsonl)
     top, found, problems = _selected(session, root, include_children=include_children, **which)
     times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
     if json_ or jsonl:

@@ -67,7 +67,6 @@ def list_command(
     Sub-work is listed too. The id in the list, or its beginning, names the session. WHEN is the last change;
     with `--sort-by created` the creation.
     """
-    options.one_format(json_, jsonl)
     store = places.store_at(root)
     scan = store.scan()
     folders = {id(session): folder for session, folder in zip(scan.sessions, scan.folders, strict=True)}
@@ -140,7 +139,6 @@ def tree_command(
     A session whose parent is missing is shown at the top with a note, and so is one that is its own ancestor,
     which can result from edited files.
     """
-    options.one_format(json_, jsonl)
     store = places.store_at(root)
     scan = store.scan()
     tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]

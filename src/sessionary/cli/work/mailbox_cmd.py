@@ -38,7 +38,6 @@ def pending_command(
 
     Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
-    options.one_format(json_, jsonl)
     session_id, folder = places.resolved(root, session)
     return show_pending(folder, session_id, consumer, limit, json_, jsonl)
 
@@ -78,7 +77,6 @@ def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) ->
 
     Exit code 13: some files are not messages, or a log is damaged or has lost lines.
     """
-    options.one_format(json_, jsonl)
     session_id, folder = places.resolved(root, session)
     statuses = statuses_of(folder)
     if json_ or jsonl:

@@ -79,7 +79,6 @@ Example:
 @options.as_json("the sessions", "one session")
 def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> int:
     """List the sub-work of PARENT, newest first."""
-    options.one_format(json_, jsonl)
     store = places.store_at(root)
     above = store.resolve(parent)
     children = store.children(above)[::-1]
