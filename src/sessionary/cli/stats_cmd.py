@@ -191,7 +191,7 @@ def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
             for head, field in counts.items()
         ),
     ]
-    return table.lines(columns, None)
+    return table.lines(columns, output.room(), stretch="MODEL", drop=("CACHE WRITTEN", "CACHE READ"))
 
 
 def _health(stats: Stats) -> str:
