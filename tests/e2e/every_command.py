@@ -71,6 +71,8 @@ CALLS = {
     "tree": ["tree", "tree {agent}"],
     "stats": ["stats", "stats --events"],
     "sql": ["sql SELECT[id]FROM[sessions]"],
+    "doctor": ["doctor"],
+    "open": ["open {agent}"],
     "check": ["check", "check {fork}", "check {slug} {feature} {work} {agent}"],
     "repair": ["repair {fork} --dry-run", "repair {fork}"],
     "rename": ["rename {agent} New"],
@@ -166,7 +168,7 @@ SYNC_CALLS = {
 }
 
 READING = frozenset({
-    "list", "show", "search", "events", "tree", "stats", "sql", "check", "demo",
+    "list", "show", "search", "events", "tree", "stats", "sql", "doctor", "open", "check", "demo",
     "work list", "work show", "work tree", "work breadcrumbs", "work timeline", "work stats", "work pending",
     "work status", "work subwork list", "work subwork show",
     "brainstorm list", "brainstorm show", "brainstorm status", "brainstorm validate",
