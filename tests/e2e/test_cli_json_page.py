@@ -115,7 +115,8 @@ def test_every_key_of_sync_is_documented_and_every_path_is_absolute(
 
 
 WITHOUT_LIST = {
-    "stats", "doctor", "open", "work show", "work stats", "work subwork show", "brainstorm show", "brainstorm status", "feature status",
+    "stats", "doctor", "open",
+    "work show", "work stats", "work subwork show", "brainstorm show", "brainstorm status", "feature status",
 }  # fmt: skip
 """What reads, and prints one object that is about one thing."""
 
