@@ -122,14 +122,14 @@ BENCHMARKS = (
     Benchmark(
         "append-durable",
         (
-            Row("`append` of 1 kB, durable, to 10,000 messages", "raw write + fdatasync", Limit(1.3)),
+            Row("`append` of 1 kB, durable, to 10,000 messages", "raw write + fdatasync", Limit(1.6)),
             Row("the same", "the same to 10 messages", Limit(1.15)),
         ),
         _durable,
     ),
     Benchmark(
         "append-event",
-        (Row("`EventsLog.append`, level none, kept handle", "raw write", Limit(10)),),
+        (Row("`EventsLog.append`, level none, kept handle", "raw write", Limit(15)),),
         _events,
     ),
     Benchmark(

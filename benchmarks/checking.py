@@ -51,7 +51,7 @@ BENCHMARKS = (
             Row(
                 "check of 1 GB of healthy transcripts",
                 "msgspec decodes them, file by file",
-                Limit(1.5),
+                Limit(3),
             ),
         ),
         _checking,

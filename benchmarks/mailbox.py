@@ -359,7 +359,7 @@ BENCHMARKS = (
             Row(
                 f"{PROCESSES} producers, {PROCESSES} consumers, durable: messages per second",
                 "the better of litequeue and persist-queue (SQLite)",
-                Limit(3, at_least=True),
+                Limit(2, at_least=True),
             ),
         ),
         _many,

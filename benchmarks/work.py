@@ -147,17 +147,17 @@ def _sessions(place: Path) -> list[Measurement]:
 BENCHMARKS = (
     Benchmark(
         "work-put",
-        (Row("`write_breadcrumb` of 1 kB, durable", "create + fsync + fsync dir", Limit(1.3)),),
+        (Row("`write_breadcrumb` of 1 kB, durable", "create + fsync + fsync dir", Limit(1.6)),),
         _put,
     ),
     Benchmark(
         "work-breadcrumbs",
-        (Row(f"`list_breadcrumbs` of {CRUMBS:,}", "read + decode (msgspec) of the same files", Limit(1.3)),),
+        (Row(f"`list_breadcrumbs` of {CRUMBS:,}", "read + decode (msgspec) of the same files", Limit(3)),),
         _breadcrumbs,
     ),
     Benchmark(
         "work-sessions",
-        (Row(f"`list_sessions` of {SESSIONS:,} work sessions", "scandir + stat + read", Limit(1.3)),),
+        (Row(f"`list_sessions` of {SESSIONS:,} work sessions", "scandir + stat + read", Limit(3)),),
         _sessions,
     ),
 )
