@@ -254,7 +254,7 @@ class Other(NamedTuple):
 Part = Text | Thinking | ToolCall | ToolResult | Other
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """One message, the same for every agent.
 
     Attributes:

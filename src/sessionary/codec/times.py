@@ -36,20 +36,20 @@ def parse_time(value: object) -> datetime | None:
     Reads ISO 8601 with any number of digits of a second, with ``Z``, an offset or neither (then it is UTC), and
     seconds, milli-, micro- or nanoseconds since 1970, told apart by their size.
     """
-    if isinstance(value, bool):
-        return None
     try:
-        if isinstance(value, int | float):
-            return _from_epoch(value)
+        if isinstance(value, str):
+            return _from_text(value.strip())
         if isinstance(value, datetime):
             return in_utc(value)
-        return _from_text(value.strip()) if isinstance(value, str) else None
+        return _from_epoch(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     except (ValueError, OverflowError):
         return None
 
 
 def in_utc(moment: datetime) -> datetime:
     """The moment in UTC; one without a zone is taken as UTC."""
+    if moment.tzinfo is UTC:
+        return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

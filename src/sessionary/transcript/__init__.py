@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from sessionary.lazy_exports import on_demand
 
 if TYPE_CHECKING:
+    from sessionary.model import ToolCall as ToolCall
+    from sessionary.model import ToolResult as ToolResult
     from sessionary.transcript.diagnosis import Finding as Finding
     from sessionary.transcript.diagnosis import diagnose as diagnose
     from sessionary.transcript.diagnosis import diagnosis_of as diagnosis_of
     from sessionary.transcript.matching import unanswered as unanswered
     from sessionary.transcript.messages import REMINDER as REMINDER
     from sessionary.transcript.messages import Message as Message
-    from sessionary.transcript.messages import ToolCall as ToolCall
-    from sessionary.transcript.messages import ToolResult as ToolResult
     from sessionary.transcript.messages import count_turns as count_turns
     from sessionary.transcript.messages import is_real_user as is_real_user
     from sessionary.transcript.messages import results as results
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = on_demand(
     __name__,
     {
-        ".messages": "REMINDER Message ToolCall ToolResult count_turns is_real_user results text_of tool_calls",
+        ".messages": "REMINDER Message count_turns is_real_user results text_of tool_calls",
+        "sessionary.model": "ToolCall ToolResult",
         ".matching": "unanswered",
         ".turn_boundaries": "boundaries cut_before slice_end turn_range turn_summary user_text",
         ".diagnosis": "Finding diagnose diagnosis_of",

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sessionary.model import PERSON, Message, Other, Part, Place, Severity, ToolCall, ToolResult
+from sessionary.model import PERSON, Message, Other, Part, Place, Severity, Text, ToolCall, ToolResult
 from sessionary.transcript.matching import NOWHERE, Answer, Call, Matcher
 from sessionary.transcript.messages import SPEAKERS
 from sessionary.transcript.turn_boundaries import open_end
@@ -98,7 +98,8 @@ class Diagnosis(Struct, array_like=True):
         """Process the next message."""
         index, place, role = self.messages, message.place, message.role
         person = message.origin == PERSON
-        found, answered, more, nameless = _calls_and_results(message, index)
+        plain = len(message.parts) == 1 and type(message.parts[0]) is Text and role is not None
+        found, answered, more, nameless = _PLAIN if plain else _calls_and_results(message, index)
         answered = role not in SPEAKERS and (answered or role == "tool")
         if nameless:
             self.marks.append(_Mark(index, "no_call_id", None, place))
@@ -154,23 +155,28 @@ def diagnose(messages: Sequence[Any]) -> list[Finding]:
     return sorted([*found, *diagnosis.findings()], key=lambda finding: finding.index)
 
 
-def shape_findings(message: Any, index: int = 0, place: Place = NOWHERE) -> Iterator[Finding]:
-    """Yield the findings that a stored message shows alone."""
-    codes = _shapes(message) if isinstance(message, Mapping) else ["not_a_message"]
-    for code in codes:
-        severity, text = FINDINGS[code]
-        yield Finding(code, severity, index, (), text.format(type(message).__name__), place)
+def shape_findings(message: Any, index: int = 0, place: Place = NOWHERE) -> list[Finding]:
+    """Return the findings that a stored message shows alone."""
+    codes = _shapes(message) if type(message) is dict or isinstance(message, Mapping) else ["not_a_message"]
+    return [_shape_finding(code, message, index, place) for code in codes] if codes else []
 
 
-def _shapes(message: Mapping[str, Any]) -> Iterator[str]:
-    if not has_role(message):
-        yield "no_role"
-    if "tool_calls" in message and message["tool_calls"] is None:
-        yield "null_tool_calls"
-    elif not calls_are_readable(message):
-        yield "bad_tool_calls"
-    if _has_empty_thinking(message):
-        yield "empty_thinking"
+def _shape_finding(code: str, message: Any, index: int, place: Place) -> Finding:
+    severity, text = FINDINGS[code]
+    return Finding(code, severity, index, (), text.format(type(message).__name__), place)
+
+
+def _shapes(message: Mapping[str, Any]) -> list[str]:
+    role, content = message.get("role"), message.get("content")
+    codes = [] if isinstance(role, str) and role else ["no_role"]
+    if "tool_calls" in message:
+        if message["tool_calls"] is None:
+            codes.append("null_tool_calls")
+        elif not calls_are_readable(message):
+            codes.append("bad_tool_calls")
+    if isinstance(content, list) and any(map(_is_empty_thinking, content)):
+        codes.append("empty_thinking")
+    return codes
 
 
 def has_role(message: Mapping[str, Any]) -> bool:
@@ -185,14 +191,12 @@ def calls_are_readable(message: Mapping[str, Any]) -> bool:
     return calls == () or (isinstance(calls, list) and all(isinstance(call, dict) for call in calls))
 
 
-def _has_empty_thinking(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any(
+def _is_empty_thinking(block: Any) -> bool:
+    return (
         isinstance(block, dict)
-        and block.get("type") == "thinking"
         and block.get("thinking") == ""
+        and block.get("type") == "thinking"
         and bool(block.get("signature"))
-        for block in content
     )
 
 
@@ -204,7 +208,9 @@ def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer
     found: list[Call | Answer] = []
     has_results = more = nameless = False
     for part in message.parts if message.role is not None else _parts_of_record(message):
-        if isinstance(part, ToolResult):
+        if isinstance(part, Text):
+            more = True
+        elif isinstance(part, ToolResult):
             has_results = True
             if part.call_id is None:
                 nameless = True
@@ -217,6 +223,10 @@ def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer
         else:
             found.append(Call(index, part.call_id, 0, None, message.place))
     return found, has_results, more, nameless
+
+
+_PLAIN: tuple[list[Call | Answer], bool, bool, bool] = ([], False, True, False)
+"""The same of a message that is one text, as most are."""
 
 
 def _parts_of_record(message: Message) -> Iterator[Part]:

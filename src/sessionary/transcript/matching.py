@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from sessionary.codec.seen import Seen
-from sessionary.model import Place
+from sessionary.model import Place, ToolCall, ToolResult
 from sessionary.transcript.messages import (
     UNNAMED,
-    ToolCall,
-    ToolResult,
     bears_results,
     holds_more,
     parts,

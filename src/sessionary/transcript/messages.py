@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessionary import codec
+from sessionary.model import ToolCall, ToolResult
 
 Message = Mapping[str, Any]
 
@@ -19,41 +20,6 @@ SPEAKERS = ("assistant", "system", "developer")
 
 UNNAMED = "?"
 """The name of a tool that its call does not name."""
-
-
-class ToolCall(NamedTuple):
-    """A tool call, with its arguments as stored: an object, or JSON text."""
-
-    call_id: str | None
-    name: str
-    stored: Any
-
-    @property
-    def arguments(self) -> Any:
-        """The arguments; JSON text that a model did not finish stays text."""
-        if not isinstance(self.stored, str):
-            return self.stored
-        try:
-            return codec.decode(self.stored.encode("utf-8", "surrogatepass"))
-        except codec.Undecodable:
-            return self.stored
-
-
-class ToolResult(NamedTuple):
-    """A tool result as stored, and the id of its call."""
-
-    call_id: str | None
-    stored: Any
-    is_error: bool
-
-    @property
-    def text(self) -> str:
-        """The result as text; a block without text is shown by its type."""
-        if isinstance(self.stored, str):
-            return self.stored
-        if isinstance(self.stored, list):
-            return "\n".join(_block_text(block) or f"[{block.get('type')}]" for block in _blocks(self.stored))
-        return "" if self.stored is None else str(self.stored)
 
 
 def is_real_user(message: Message) -> bool:
@@ -180,7 +146,7 @@ def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall
     call_id = block_calls(block)
     same = next((entry for entry in entries if call_id is not None and entry.get("id") == call_id), None)
     if same is None:
-        return ToolCall(call_id, _name(block), block.get("input"))
+        return ToolCall(call_id, _name(block), _arguments(block.get("input")))
     entries.remove(same)
     return _listed(same)
 
@@ -188,7 +154,17 @@ def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall
 def _listed(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
-    return ToolCall(_word(call.get("id")), _name(inner, call), inner.get("arguments"))
+    return ToolCall(_word(call.get("id")), _name(inner, call), _arguments(inner.get("arguments")))
+
+
+def _arguments(stored: Any) -> Any:
+    """Arguments as they are meant; JSON text that a model did not finish stays text."""
+    if not isinstance(stored, str):
+        return stored
+    try:
+        return codec.decode(stored.encode("utf-8", "surrogatepass"))
+    except codec.Undecodable:
+        return stored
 
 
 def _name(call: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:

@@ -27,12 +27,12 @@ from sessionary.model import (
     ToolCall,
     ToolResult,
 )
-from sessionary.transcript import messages
 from sessionary.transcript.history_messages import ROLE, as_message, begins_turn
-from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, results
+from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result
 from sessionary.transcript.messages import parts as stored_parts
 
 NOWHERE = Place(None)
+_OF_TOOLS = (ToolCall, ToolResult)
 
 _PART_KEYS = frozenset({"tool_calls", "tool_call_id", "thinking_text"})
 """Keys of a message that hold parts, beside its content."""
@@ -76,7 +76,7 @@ def typed(entries: Iterable[Entry], path: str | None = None) -> Iterator[Message
 
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
     """A stored record as a message. One that is no message has the role None, and itself as its only part."""
-    message = _unwrapped(record)
+    message = record if "role" in record else _unwrapped(record)
     if isinstance(message.get("role"), str):
         return typed_message(message, place)
     return Message(None, HARNESS, (Other("record", record),), _time(message), place=place)
@@ -84,56 +84,54 @@ def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
 
 def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     """A value that is stored as a message, without looking for one that it may wrap."""
-    role = message.get("role") if isinstance(message, Mapping) else None
+    role = message.get("role") if type(message) is dict or isinstance(message, Mapping) else None
     if not isinstance(role, str):
         return Message(None, HARNESS, (Other("record", message),), place=place)
     content = message.get("content")
     plain = isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS)
-    parts = (Text(content),) if plain else tuple(typed_parts(message))
-    return Message(role, _origin(message, role), parts, _time(message), _word(message.get("id")), place=place)
+    parts: tuple[Part, ...] = (Text(content),) if plain else tuple(typed_parts(message))
+    origin = _origin(message, role, parts)
+    return Message(role, origin, parts, _time(message), _word(message.get("id")), place=place)
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
     """The message within a record: the record itself, or what it wraps (other agents keep it under ``message``)."""
     inner = record.get("message")
-    if "role" in record or not isinstance(inner, dict):
+    if not isinstance(inner, dict):
         return as_message(record)
     return {**inner, "timestamp": record.get("timestamp")}
 
 
-def _origin(message: Mapping[str, Any], role: str) -> str:
+def _origin(message: Mapping[str, Any], role: str, parts: tuple[Part, ...]) -> str:
+    if role == "assistant":
+        return AGENT
+    if role in ("tool", ROLE):
+        return TOOL
+    if role != "user":
+        return HARNESS
     if is_real_user(message):
         return PERSON
-    if role in ("tool", ROLE) or (role == "user" and results(message)):
-        return TOOL
-    return AGENT if role == "assistant" else HARNESS
+    return TOOL if any(isinstance(part, ToolResult) for part in parts) else HARNESS
 
 
 def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
     """The parts of a stored message, in order."""
     content = message.get("content")
-    answers = bears_results(message)
     if isinstance(content, str) and not is_result(message):
         yield Text(content)
     for _block, part in stored_parts(message):
-        yield _part(part)
-    if not answers and isinstance(message.get("thinking_text"), str):
+        yield part if isinstance(part, _OF_TOOLS) else _part(part)
+    if isinstance(message.get("thinking_text"), str) and not bears_results(message):
         yield Thinking(message["thinking_text"])
 
 
 def _part(part: Any) -> Part:
-    if isinstance(part, messages.ToolCall):
-        return ToolCall(part.call_id, part.name, part.arguments)
-    if isinstance(part, messages.ToolResult):
-        return ToolResult(part.call_id, part.stored, part.is_error)
-    if isinstance(part, str):
-        return Text(part)
-    if not isinstance(part, dict):
-        return Other(type(part).__name__)
-    kind, text = part.get("type"), part.get("text")
-    if isinstance(part.get("thinking"), str):
-        return Thinking(part["thinking"])
-    return Text(text) if kind in TEXT and isinstance(text, str) else Other(str(kind))
+    if isinstance(part, dict):
+        kind, text, thinking = part.get("type"), part.get("text"), part.get("thinking")
+        if isinstance(thinking, str):
+            return Thinking(thinking)
+        return Text(text) if kind in TEXT and isinstance(text, str) else Other(str(kind))
+    return Text(part) if isinstance(part, str) else Other(type(part).__name__)
 
 
 def _time(message: Mapping[str, Any]) -> Any:

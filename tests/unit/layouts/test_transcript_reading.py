@@ -14,7 +14,12 @@ from sessionary.codec.lines import clean_records
 from sessionary.codec.seen import Duplicates
 from sessionary.disk.fs import OS_FS, Fs, OsFs
 from sessionary.layouts import jsonl
-from sessionary.layouts.amplifier.reading import check_file, conversation_problems, read_transcript
+from sessionary.layouts.amplifier.reading import (
+    check_file,
+    conversation_problems,
+    read_transcript,
+    repeated_records,
+)
 from sessionary.model import Problem, Severity
 from sessionary.transcript import count_turns, diagnose, text_of
 from sessionary.transcript.fold import Fold, short_title
@@ -43,9 +48,11 @@ class Conversation(NamedTuple):
 
 def read_conversation(fs: Fs, path: str, *, thorough: bool = False) -> Conversation:
     fold = Fold()
-    for item in read_transcript(fs, path, duplicates=Duplicates(path) if thorough else None):
+    for item in read_transcript(fs, path):
         fold.take(item)
-    return Conversation(fold.messages, fold.turns, fold.title, [*fold.problems, *conversation_problems(fold)])
+    repeated = repeated_records(fs, path) if thorough else []
+    problems = [*fold.problems, *repeated, *conversation_problems(fold)]
+    return Conversation(fold.messages, fold.turns, fold.title, problems)
 
 
 def patiently(data: bytes, *, thorough: bool) -> tuple[int, int, str | None, list[SearchStats]]:

@@ -24,7 +24,7 @@ from sessionary.layouts.jsonl import raw_line, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
-    from sessionary.codec.seen import Duplicates
+    from sessionary.codec.seen import RisingTimes
     from sessionary.transcript.fold import Fold
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
@@ -132,7 +132,7 @@ class AmplifierLayout:
         after: Cursor | None = None,
         may_match: MayMatch | None = None,
         *,
-        duplicates: Duplicates | None = None,
+        times: RisingTimes | None = None,
     ) -> Iterator[Item]:
         from sessionary.layouts.amplifier.reading import (
             read_transcript,
@@ -140,7 +140,7 @@ class AmplifierLayout:
 
         if TRANSCRIPT in self._files(ref):
             path = f"{ref.locator}/{TRANSCRIPT}"
-            yield from read_transcript(self._fs, path, after, may_match, duplicates)
+            yield from read_transcript(self._fs, path, after, may_match, times)
         elif after is not None:
             yield Reset()
 
@@ -171,12 +171,15 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.codec.seen import Duplicates
+        from sessionary.codec.seen import RisingTimes
         from sessionary.layouts.amplifier.checking import config_problems, event_log_problems, lost_problems
+        from sessionary.layouts.amplifier.reading import repeated_records
         from sessionary.layouts.summary import summary_of
 
-        duplicates = Duplicates(f"{ref.locator}/{TRANSCRIPT}")
-        yield from summary_of(self, ref, self.read(ref, duplicates=duplicates)).problems
+        times = RisingTimes()
+        yield from summary_of(self, ref, self.read(ref, times=times)).problems
+        if not times.hold:
+            yield from repeated_records(self._fs, f"{ref.locator}/{TRANSCRIPT}")
         yield from lost_problems(self._fs, ref.locator)
         try:
             names = self._files(ref)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sessionary.codec import for_strict_reader, read_lines
-from sessionary.codec.seen import Duplicates
+from sessionary.codec.seen import Duplicates, RisingTimes
 from sessionary.disk.fs import READ, Fs, read_at, size_of
 from sessionary.layouts.base import MayMatch
 from sessionary.layouts.jsonl import WINDOW, Stored, read_jsonl
@@ -20,7 +20,7 @@ def read_transcript(
     path: str,
     after: Cursor | None = None,
     may_match: MayMatch | None = None,
-    duplicates: Duplicates | None = None,
+    times: RisingTimes | None = None,
 ) -> Iterator[Item]:
     """The messages of the transcript of a session; see `Layout.read`.
 
@@ -31,10 +31,10 @@ def read_transcript(
         path: the file.
         after: as in `Layout.read`.
         may_match: as in `Layout.read`.
-        duplicates: also note duplicate records.
+        times: is given the records, to find out whether `repeated_records` may find any.
     """
     stored = (item for item in read_jsonl(fs, path, after, may_match) if not _is_empty_conversation(fs, item))
-    return _items(stored, path, duplicates)
+    return _items(stored, path, times)
 
 
 def transcript_problems(data: bytes, path: str) -> list[Problem]:
@@ -48,13 +48,13 @@ def transcript_problems(data: bytes, path: str) -> list[Problem]:
 def _items(
     stored: Iterable[Stored],
     path: str,
-    duplicates: Duplicates | None = None,
+    times: RisingTimes | None = None,
 ) -> Iterator[Item]:
     for item in stored:
         if isinstance(item, Record):
             place = Place(path, item.line, item.byte)
-            if duplicates is not None and (note := duplicates.take(item)) is not None:
-                yield note
+            if times is not None:
+                times.take(item.value)
             for finding in shape_findings(item.value, place=place):
                 yield _problem(finding, _repaired(finding))
             yield message_of(item.value, place)
@@ -97,12 +97,11 @@ def check_file(fs: Fs, path: str) -> list[Problem]:
         NotFound: the file does not exist.
         StorageFailed: it cannot be read.
     """
-    fold, duplicates = Fold(), Duplicates(path)
+    fold, times = Fold(), RisingTimes()
     for item in read_jsonl(fs, path):
         if isinstance(item, Record):
             place = Place(path, item.line, item.byte)
-            if (note := duplicates.take(item)) is not None:
-                fold.take(note)
+            times.take(item.value)
             for finding in shape_findings(item.value, place=place):
                 if finding.code != "no_role":
                     fold.take(_problem(finding, _REMEDIES[finding.code]))
@@ -114,7 +113,15 @@ def check_file(fs: Fs, path: str) -> list[Problem]:
         other = _not_json_lines(fs, path)
         if other is not None:
             return [other]  # once, and not for each of its lines
-    return [*fold.problems, *(_problem(each, _remedy(each)) for each in fold.diagnosis.findings())]
+    repeated = [] if times.hold else repeated_records(fs, path)
+    return [*fold.problems, *repeated, *(_problem(each, _remedy(each)) for each in fold.diagnosis.findings())]
+
+
+def repeated_records(fs: Fs, path: str) -> list[Problem]:
+    """A note for each record of a file that repeats an earlier one. Raises as `read_file`."""
+    duplicates = Duplicates(path)
+    records = (item for item in read_jsonl(fs, path) if isinstance(item, Record))
+    return [note for record in records if (note := duplicates.take(record)) is not None]
 
 
 def _not_json_lines(fs: Fs, path: str) -> Problem | None:
