@@ -112,6 +112,10 @@ class LineFile:
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
 
+    def raw(self, head: Head) -> bytes:
+        """Return the bytes of a line, without its newline."""
+        return head.head if len(head.head) == head.length else self.read(head.byte, head.length)
+
     def heads(self, *, width: int = WIDTH, start: int = 0, stop: int | None = None) -> Iterator[Head]:
         """Yield the lines in file order.
 

@@ -324,15 +324,11 @@ def _top(file: LineFile, head: Head) -> Top | None:
     if head.length <= WIDTH:
         return top_of_line(head.head)
     top = top_of_head(head)
-    return top if top is not None or head.length > LONGEST_WITH_ID else top_of_line(_raw(file, head))
+    return top if top is not None or head.length > LONGEST_WITH_ID else top_of_line(file.raw(head))
 
 
 def _fields(file: LineFile, head: Head, paths: Paths) -> dict[str, Any]:
     try:
-        return paths.of_line(_raw(file, head))
+        return paths.of_line(file.raw(head))
     except REFUSED:
         return {}
-
-
-def _raw(file: LineFile, head: Head) -> bytes:
-    return head.head if len(head.head) == head.length else file.read(head.byte, head.length)

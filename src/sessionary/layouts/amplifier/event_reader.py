@@ -162,14 +162,11 @@ class EventReader:
         Raises:
             Invalid: a time of a filter is not valid.
         """
-        with self._open() as file:
-            for head, top in self._events(file, wanted):
-                yield top.at(head)
+        return (head for head, _ in self.views((), **wanted))
 
     def tail(self, count: int) -> list[EventHead]:
         """The last `count` events in the order of the file. Reads only those."""
-        with self._open() as file:
-            return [top.at(head) for head, top in self._chosen(file, count, {})]
+        return [head for head, _ in self.views((), last=count)]
 
     def fields(self, paths: Sequence[str], **wanted: Unpack[EventFilter]) -> Iterator[dict[str, Any]]:
         """Selected fields of each matching event, by their paths; missing ones are left out.
@@ -181,11 +178,7 @@ class EventReader:
         Raises:
             Invalid: a path or a time of a filter is not valid.
         """
-        chosen = Paths(paths)
-        with self._open() as file:
-            for head, _ in self._events(file, wanted):
-                if (found := self._fields(file, head, chosen)) is not None:
-                    yield found
+        return (found for _, found in self.views(paths, **wanted))
 
     def views(
         self, paths: Sequence[str], *, last: int | None = None, **wanted: Unpack[EventFilter]
@@ -215,7 +208,7 @@ class EventReader:
         """
         with self._open() as file:
             for head, _ in self._chosen(file, last, wanted):
-                yield _raw(file, head)
+                yield file.raw(head)
 
     def event(self, byte: int) -> dict[str, Any]:
         """The whole event at an offset, as given by a head.
@@ -315,14 +308,14 @@ class EventReader:
         if head.length > HUGE and not _is_object(head):
             self._judge(head, file.read(head.byte, SAMPLE))
             return None
-        raw = _raw(file, head)
+        raw = file.raw(head)
         top = top_of_line(raw)
         if top is None and (value := self._judge(head, raw)) is not None:
             return top_of_value(value)
         return top
 
     def _fields(self, file: LineFile, head: Head, chosen: Paths) -> dict[str, Any] | None:
-        raw = _raw(file, head)
+        raw = file.raw(head)
         try:
             return chosen.of_line(raw)
         except REFUSED:
@@ -367,10 +360,6 @@ def _log_path(fs: Fs, path: str) -> str:
 def _is_object(head: Head) -> bool:
     """Whether a line begins and ends as an object does."""
     return head.head.lstrip(b" \t\r\xef\xbb\xbf").startswith(b"{") and head.end.rstrip().endswith(b"}")
-
-
-def _raw(file: LineFile, head: Head) -> bytes:
-    return head.head if len(head.head) == head.length else file.read(head.byte, head.length)
 
 
 def _count(told: Any) -> int | None:

@@ -57,15 +57,15 @@ class Rewound:
     to_turn: int
     turns_before: int
     messages_kept: int
-    messages_dropped: int
-    events_dropped: int
-    events_dropped_by_time: int
-    events_told: bool
-    turn_count: int | None
-    rewritten: int
-    changed: bool
-    dry_run: bool
-    kept_in: str | None
+    messages_dropped: int = 0
+    events_dropped: int = 0
+    events_dropped_by_time: int = 0
+    events_told: bool = True
+    turn_count: int | None = None
+    rewritten: int = 0
+    changed: bool = False
+    dry_run: bool = False
+    kept_in: str | None = None
 
 
 class TurnCut(NamedTuple):
@@ -121,7 +121,7 @@ def rewind(
             )
         found = cut_behind(fs, path, marks, to_turn)
         if not found.dropped:
-            return _unchanged(session, to_turn, found, dry_run)
+            return Rewound(session.session_id, to_turn, found.turns, found.kept, dry_run=dry_run)
         return _rewind(session, to_turn, found, dry_run, now)
 
 
@@ -156,24 +156,6 @@ def find_event_cut(fs: Fs, path: str, found: TurnCut) -> tuple[EventCut | None, 
             return find_cut(log, ties), told
     except NotFound:
         return None, True
-
-
-def _unchanged(session: Session, to_turn: int, found: TurnCut, dry_run: bool) -> Rewound:
-    return Rewound(
-        session_id=session.session_id,
-        to_turn=to_turn,
-        turns_before=found.turns,
-        messages_kept=found.kept,
-        messages_dropped=0,
-        events_dropped=0,
-        events_dropped_by_time=0,
-        events_told=True,
-        turn_count=None,
-        rewritten=0,
-        changed=False,
-        dry_run=dry_run,
-        kept_in=None,
-    )
 
 
 def _rewind(session: Session, to_turn: int, found: TurnCut, dry_run: bool, now: Clock) -> Rewound:

@@ -38,11 +38,6 @@ Identity = tuple[int, int, int, int, int]
 def is_session(fs: Fs, folder: str) -> bool:
     """True for a folder with a file whose name does not begin with a dot. Never raises."""
     try:
-        fs.stat(f"{folder}/{METADATA}")
-        return True
-    except (OSError, ValueError):
-        pass
-    try:
         return holds_session(fs, folder, fs.listdir(folder))
     except (OSError, ValueError):
         return False
