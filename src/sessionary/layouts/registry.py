@@ -7,6 +7,7 @@ from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.pi import PiLayout
+from sessionary.layouts.agents.qwen import QwenLayout
 from sessionary.layouts.agents.reading import AgentLayout
 
 AGENTS: tuple[type[AgentLayout], ...] = (
@@ -15,4 +16,5 @@ AGENTS: tuple[type[AgentLayout], ...] = (
     GeminiLayout,
     OpenCodeLayout,
     PiLayout,
+    QwenLayout,
 )

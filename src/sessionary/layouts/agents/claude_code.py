@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from sessionary.layouts.agents.fields import count_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory
+from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
+from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability, Retention
@@ -117,6 +117,8 @@ class ClaudeCodeLayout(LogLayout):
         ):
             if value := text_or_none(record.get(key)):
                 yield Fact(name, value)
+        if origin := text_or_none(object_of(record.get("forkedFrom")).get("sessionId")):
+            yield Fact("parent", origin)
         if _is_agent(ref) and isinstance(record.get("sessionId"), str):
             yield Fact("parent", record["sessionId"])
 
@@ -125,7 +127,8 @@ class ClaudeCodeLayout(LogLayout):
     ) -> Iterator[Message]:
         message = _message(record, place)
         if message is not None:
-            yield message
+            copied = message.usage is not None and copied_from(self._fs, ref, record)
+            yield replace(message, usage=None) if copied else message
 
 
 def _is_agent(ref: SessionRef) -> bool:

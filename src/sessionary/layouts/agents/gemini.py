@@ -50,7 +50,8 @@ from sessionary.model import (
 HOME = "GEMINI_CLI_HOME"
 _LARGEST_REGISTRY = 1 << 20
 
-_NAME = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d(?:-\d\d)?-(.+)")
+_PREFIX = "session-"
+_NAME = re.compile(_PREFIX + r"\d{4}-\d\d-\d\dT\d\d-\d\d(?:-\d\d)?-(.+)")
 _NOT_SAID = re.compile(
     r"\s*(?:/[\w:-]+(?:\s|$)|\?\s*$|<session_context>|This is the Gemini CLI\. We are setting up)"
 )
@@ -94,6 +95,8 @@ class GeminiLayout(LogLayout):
             for folder, names in self._folders(chats):
                 lines = {name for name in names if name.endswith(".jsonl")}
                 for name in names:
+                    if folder == chats and not name.startswith(_PREFIX):
+                        continue  # as Gemini CLI; in a home that both share, it is one of Qwen Code
                     if name in lines or (name.endswith(".json") and f"{name}l" not in lines):
                         yield f"{folder}/{name}"
 
@@ -110,6 +113,8 @@ class GeminiLayout(LogLayout):
         project, chats, *rest = (*stem.split("/"), "", "")[:5]
         names = [name for name in rest if name]
         if suffix not in (".json", ".jsonl") or chats != "chats" or stem.count("/") not in (2, 3):
+            return None
+        if len(names) == 1 and not names[0].startswith(_PREFIX):
             return None
         named = _NAME.fullmatch(names[-1])
         return SessionRef(self.name, named[1] if named else names[-1], path, project)

@@ -7,6 +7,7 @@ added, unless that changes what was yielded before.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
 
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, is_file
+from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import MayMatch, Recency
 from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, recency
@@ -202,6 +204,14 @@ class LogLayout(AgentLayout):
                             return None  # more of a message that was yielded
                         first = False
         return Reading(start, end, plan, state.last, state.memory)
+
+
+def copied_from(fs: Fs, ref: SessionRef, record: dict[str, Any]) -> str | None:
+    """The session that a fork copied a record from, if it is stored beside the fork; then its usage counts there."""
+    origin = text_or_none(object_of(record.get("forkedFrom")).get("sessionId"))
+    if origin is None or "/" in origin or origin == ref.session_id:
+        return None
+    return origin if is_file(fs, f"{os.path.dirname(ref.locator)}/{origin}.jsonl") else None
 
 
 def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:

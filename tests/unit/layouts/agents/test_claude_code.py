@@ -163,6 +163,18 @@ def test_what_rewound_and_inner_responses_cost_counts_once(home: Path) -> None:
     assert (found.messages, found.turns) == (3, 2)
 
 
+def test_what_a_fork_repeats_counts_once(home: Path) -> None:
+    first = write(home, *TALK)
+    copies = [{**one, "forkedFrom": {"sessionId": ID, "messageUuid": one["uuid"]}} for one in TALK]
+    usage = {"id": "m9", "model": "opus", "usage": {"output_tokens": 1}}
+    ref = write(home, *copies, record("assistant", 6, 5, "New", message=usage), name=ID.replace("3f", "4f"))
+    found = summary(home, ref)
+    assert (found.parent, found.nested, found.messages) == (ID, False, 5)
+    assert found.usage_by_model() == {"opus": Usage(output=1)}
+    first.path.unlink()
+    assert summary(home, ref).usage_by_model()["opus"].output == 8, "nothing else states it then"
+
+
 def test_results_of_parallel_calls_stay_on_the_line(home: Path) -> None:
     ref = write(
         home,

@@ -455,7 +455,8 @@ def test_every_reading_command_reads_them(
 def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for path in (shared_folder() / "samples" / "gemini").rglob("*.json*"):
-        write_lines(home / "tmp" / "samples" / "chats" / path.name, path.read_bytes())
+        name = f"session-2026-03-01T09-00-{path.name}"
+        write_lines(home / "tmp" / "samples" / "chats" / name, path.read_bytes())
     found = {one.ref.session_id: one for one in summaries(GeminiLayout(home))}
     assert {name: one.messages for name, one in found.items()} == {
         "agentsview_standard_session": 4,
