@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from sessionary.disk.fs import Fs, not_found, stat_or_none
@@ -21,7 +21,7 @@ from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, i
 from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.attempts import Attempts, Mark
 from sessionary.mailbox.folders import Folders, Place, roots_of
-from sessionary.mailbox.ledger import Entry, Ledger
+from sessionary.mailbox.ledger import Ledger
 from sessionary.mailbox.ledger_copy import LedgerCopy
 from sessionary.mailbox.problems import WORK, ledger_went_back, words_for
 from sessionary.mailbox.tail import beside
@@ -80,10 +80,11 @@ class Box:
         self.named = words_for(folder, consumer, root)
         self.folders = Folders(roots_of(folder, root), fs, seconds)
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
-        self.ledger = Ledger(
-            log, self.session_lock, fs, self.now, self.folders.done, self._copy_down, self.named
-        )
-        self.copy = None if state is None else LedgerCopy(state, self.ledger, self.session_lock, fs)
+        self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done, self.named)
+        self.copy: LedgerCopy | None = None
+        if state is not None:
+            self.copy = LedgerCopy(state, self.ledger, self.session_lock, fs)
+            self.ledger.written = self.copy.add
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
         self._known = (0, 0)
 
@@ -111,15 +112,6 @@ class Box:
         self.attempts.refresh()
         if not self.ledger.is_there:  # rare: else a removed session would look like an empty mailbox
             self._check_folder()
-
-    def refuse_older_ledger(self) -> None:
-        """Refuse a ledger that has lost lines.
-
-        Raises:
-            Conflict: it has lost lines.
-        """
-        if self.copy is not None:
-            self.copy.check(self.named)
 
     def ledger_problems(self) -> list[Problem]:
         """The problems of the ledger."""
@@ -194,10 +186,6 @@ class Box:
         self.attempts.close()
         self.lock.close()
         self.session_lock.close()
-
-    def _copy_down(self, entries: Sequence[Entry]) -> None:
-        if self.copy is not None:
-            self.copy.add(entries)
 
     def _check_folder(self) -> None:
         if stat_or_none(self.fs, self.folder) is None:

@@ -73,7 +73,6 @@ class Ledger:
         fs: the file system.
         now: the clock, for the names of truncated bytes.
         applied: called with the names, and the label, of messages found in the ledger.
-        written: called with the entries that this process has appended, once they are durable.
         named: the session and the consumer, as on a command line.
 
     Attributes:
@@ -82,6 +81,7 @@ class Ledger:
         names: their file names, by the label of their folder.
         restarts: incremented when the file was replaced, so that names may be gone.
         problems: the unreadable lines, as long as they exist.
+        written: called with the entries that this process has appended, once they are durable.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class Ledger:
         fs: Fs = OS_FS,
         now: Callable[[], datetime] | None = None,
         applied: Callable[[str, Sequence[str]], object] = lambda label, names: None,
-        written: Callable[[Sequence[Entry]], object] = lambda entries: None,
         named: str = "ID",
     ) -> None:
         self.path = path
@@ -99,7 +98,7 @@ class Ledger:
         self.names: dict[str, set[str]] = {}
         self.problems: list[Problem] = []
         self._applied = applied
-        self._written = written
+        self.written: Callable[[Sequence[Entry]], object] = lambda entries: None
         self._named = named
         self._fs = fs
         self._lock = lock
@@ -160,7 +159,7 @@ class Ledger:
             self._lock.release()
         self._journal.flush()
         self._durable = state
-        self._written(fresh)
+        self.written(fresh)
         return len(fresh)
 
     def drop_damage(self, now: datetime) -> int:

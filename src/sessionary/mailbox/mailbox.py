@@ -181,16 +181,19 @@ class Mailbox:
         self._box.lock.acquire(timeout, exclusive=not self._box.shared)
         try:
             self._box.refresh()
-            self._box.refuse_older_ledger()
+            if self._box.copy is not None:
+                self._box.copy.check(self._box.named)
             turn.run(limit)
             self._box.ledger.settle()
             damage = self._box.new_damage()
         finally:
             self._box.lock.release()
+        unread = [found for found in turn.unread if found not in self._reported]  # every call finds them
+        self._reported.update(unread)
         return Report(
             turn.applied,
             max(0, self._box.waiting() - turn.unwritten),
-            turn.problems + self._unreported(turn.unread) + damage,
+            turn.problems + unread + damage,
             turn.failures,
             turn.unwritten,
             [place.file for place in self._bad()],
@@ -445,12 +448,6 @@ class Mailbox:
                 atomic.move_file(target, place.path, fs=self._box.fs)
                 return None
             return target
-
-    def _unreported(self, lasting: list[Problem]) -> list[Problem]:
-        """Problems that this object has not reported yet, among those that every call finds."""
-        fresh = [found for found in lasting if found not in self._reported]
-        self._reported.update(fresh)
-        return fresh
 
 
 def run_inbox(

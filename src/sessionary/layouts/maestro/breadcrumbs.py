@@ -303,16 +303,22 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
 
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     """The result for the bytes of a file, `age` seconds after it was last written; see `read_crumb`."""
+    crumb, problems, path = None, [], found.path
     try:
         crumb = breadcrumb_of(decode(data), name=found.name)
     except Undecodable as error:
         if age < YOUNG:
             return Crumb(None, unfinished=True, data=data)
-        return Crumb(None, (_torn(found.path, error),), data=data)
+        words = f"the breadcrumb cannot be parsed: {error}"
+        remedy = "send it again, and move the damaged file to `breadcrumbs/error/`"
+        problems.append(Problem("bad_breadcrumb", Severity.lost_data, path, None, error.at, words, remedy))
     except SchemaError as error:
-        return Crumb(None, (_no_crumb(found.path, error),), data=data)
-    elsewhere = (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ()
-    return Crumb(crumb, elsewhere, data=data)
+        remedy = "send it again with the keys of the specification"
+        problems.append(Problem("no_breadcrumb", Severity.hides_data, path, None, None, str(error), remedy))
+    if crumb is not None and crumb.depth_level != found.depth:
+        words = f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used"
+        problems.append(Problem("depth_differs", Severity.note, path, None, None, words))
+    return Crumb(crumb, tuple(problems), data=data)
 
 
 def read_boxes(
@@ -420,19 +426,3 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
         return unreadable(path, error)
     words = f"not a breadcrumb: {reason_of(error)}"
     return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
-
-
-def _torn(path: str, error: Undecodable) -> Problem:
-    words = f"the breadcrumb cannot be parsed: {error}"
-    remedy = "send it again, and move the damaged file to `breadcrumbs/error/`"
-    return Problem("bad_breadcrumb", Severity.lost_data, path, None, error.at, words, remedy)
-
-
-def _no_crumb(path: str, error: SchemaError) -> Problem:
-    remedy = "send it again with the keys of the specification"
-    return Problem("no_breadcrumb", Severity.hides_data, path, None, None, str(error), remedy)
-
-
-def _elsewhere(found: CrumbFile, crumb: Breadcrumb) -> Problem:
-    words = f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used"
-    return Problem("depth_differs", Severity.note, found.path, None, None, words)
