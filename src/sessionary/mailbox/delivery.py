@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from sessionary.codec import sanitize
 from sessionary.errors import Invalid, StorageFailed
@@ -27,8 +27,6 @@ LINES = 64
 SECONDS = 0.05
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
-Delivery = Literal["at_least_once", "at_most_once"]
-_DELIVERIES = get_args(Delivery)
 INTERRUPTED = "its only attempt was interrupted, with an unknown outcome"
 
 
@@ -48,14 +46,6 @@ class Failure(NamedTuple):
     error: Exception
 
 
-def check_delivery(word: str) -> Delivery:
-    """Raise Invalid unless `word` is one of the two values."""
-    for known in _DELIVERIES:
-        if word == known:
-            return known  # type: ignore[no-any-return]
-    raise Invalid(f"invalid delivery {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
-
-
 class Round:
     """One pass over the pending messages.
 
@@ -67,7 +57,7 @@ class Round:
         failures: exceptions of handlers.
     """
 
-    def __init__(self, box: Box, handler: Handler, delivery: Delivery, max_attempts: int) -> None:
+    def __init__(self, box: Box, handler: Handler, max_attempts: int, *, once: bool) -> None:
         self.applied = 0
         self.unwritten = 0
         self.problems: list[Problem] = []
@@ -75,7 +65,7 @@ class Round:
         self.failures: list[Failure] = []
         self._box = box
         self._handler = handler
-        self._once = delivery == "at_most_once"
+        self._once = once
         self._max_attempts = 1 if self._once else max_attempts
         self._handled = 0
         self._batch: list[Entry] = []

@@ -24,7 +24,7 @@ from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox.attempts import DeadLetter
 from sessionary.mailbox.consumer import Box, concerns, mark_of
-from sessionary.mailbox.delivery import Failure, Handler, Round, check_delivery
+from sessionary.mailbox.delivery import Failure, Handler, Round
 from sessionary.mailbox.folders import Place
 from sessionary.mailbox.problems import WORK
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
@@ -33,6 +33,7 @@ from sessionary.xdg import xdg_folder
 
 TIMEOUT = 5.0
 ATTEMPTS = 5
+DELIVERIES = ("at_least_once", "at_most_once")
 INTERVAL = 1.0
 SHORTEST_INTERVAL = 0.1
 
@@ -174,7 +175,11 @@ class Mailbox:
         """
         if max_attempts < 1 or (limit is not None and limit < 0):
             raise Invalid("limit and max_attempts must be positive", operation="consume")
-        turn = Round(self._box, handler, check_delivery(delivery), max_attempts)
+        if delivery not in DELIVERIES:
+            raise Invalid(
+                f"invalid delivery {delivery!r}", operation="consume", hint=f"use one of {DELIVERIES}"
+            )
+        turn = Round(self._box, handler, max_attempts, once=delivery == "at_most_once")
         if take_over:
             ledger_owner.take_over(self._box.ledger.path, self._box.fs)
         ledger_owner.check(self._box.ledger.path, self._box.fs)

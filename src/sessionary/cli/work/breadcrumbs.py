@@ -49,7 +49,7 @@ def _selected(
         raise click.UsageError("--limit and --tail exclude each other")
     store = places.store_at(root)
     top = store.find(session)
-    sessions, problems = places.family_of(store, top) if include_children else ([top], [])
+    sessions, problems = places.family_of(store, top, below=include_children)
     found, more = places.crumbs_of(store, sessions, depth=depth)
     return top, found[:limit] if tail is None else found[-tail:], [*problems, *more]
 

@@ -174,8 +174,10 @@ def none_there(store: WorkStore) -> None:
     output.aside(f"No work sessions found in {one_line(str(store.root))}; --root names another folder.")
 
 
-def family_of(store: WorkStore, top: WorkSession) -> tuple[list[WorkSession], list[Problem]]:
-    """A session with its descendants, each after its parent; and problems of reading."""
+def family_of(store: WorkStore, top: WorkSession, *, below: bool) -> tuple[list[WorkSession], list[Problem]]:
+    """A session, with `below` its descendants, each after its parent; and problems of reading."""
+    if not below:
+        return [top], []
     scan = store.scan()
     for tree in forest(scan.sessions):
         for node, _ in tree.walk():

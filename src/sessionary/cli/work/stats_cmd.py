@@ -14,8 +14,6 @@ from sessionary.cli.formatting import count
 from sessionary.cli.text import column, fit, one_line
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
-from sessionary.layouts.maestro.store import WorkStore
-from sessionary.model import Problem
 
 _MODEL = 18
 _SHORTEST, _LONGEST = 4, 24
@@ -44,7 +42,11 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
     if tree and session is None:
         raise click.UsageError("--tree needs ID; without ID all sessions are counted")
     store = places.store_at(root)
-    sessions, problems = _chosen(store, session, tree)
+    if session is None:
+        scan = store.scan()
+        sessions, problems = scan.sessions, scan.problems
+    else:
+        sessions, problems = places.family_of(store, store.find(session), below=tree)
     found, more = places.crumbs_of(store, sessions)
     crumbs = [crumb for crumb, _ in found]
     if json_:
@@ -55,14 +57,6 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
         with output.paged():
             output.lines(_page(sessions, crumbs, session is not None))
     return places.print_problems([*problems, *more])
-
-
-def _chosen(store: WorkStore, session: str | None, tree: bool) -> tuple[list[WorkSession], list[Problem]]:
-    if session is None:
-        scan = store.scan()
-        return scan.sessions, scan.problems
-    top = store.find(session)
-    return places.family_of(store, top) if tree else ([top], [])
 
 
 def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Breadcrumb]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from sessionary.layouts.maestro.compat_api import write_breadcrumb as write_brea
 from sessionary.layouts.maestro.costs import PRICES as PRICES
 from sessionary.layouts.maestro.costs import calculate_cost as calculate_cost
 from sessionary.layouts.maestro.costs import estimate_tokens as estimate_tokens
-from sessionary.layouts.maestro.costs import prices_of as prices_of
 from sessionary.layouts.maestro.records import Breadcrumb as Breadcrumb
 from sessionary.layouts.maestro.records import SessionStatus as SessionStatus
 from sessionary.layouts.maestro.records import SessionType as SessionType

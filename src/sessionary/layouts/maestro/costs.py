@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.times import parse_time
 
@@ -24,24 +23,6 @@ def calculate_cost(
     """US dollars for a call; None for a model without a price."""
     rate = prices.get(model.lower())
     return None if rate is None else (input_tokens * rate[0] + output_tokens * rate[1]) / 1000
-
-
-def prices_of(table: Mapping[str, Any]) -> Prices:
-    """A price table from a JSON object: ``{"sonnet": {"input": 0.003, "output": 0.015}}``, US dollars per 1,000 tokens.
-
-    Raises:
-        Invalid: a price is missing or not a number of 0 or more.
-    """
-    prices: dict[str, tuple[float, float]] = {}
-    for model, rate in table.items():
-        pair: list[Any] = [rate.get("input"), rate.get("output")] if isinstance(rate, Mapping) else [None]
-        if any(type(price) not in (int, float) or price < 0 for price in pair):
-            raise Invalid(
-                f"the price of {model} is {rate!r}",
-                hint='give {"input": dollars, "output": dollars} for 1,000 tokens',
-            )
-        prices[model.lower()] = (float(pair[0]), float(pair[1]))
-    return prices
 
 
 def estimate_tokens(text: str, model: str = "claude") -> int:

@@ -56,12 +56,6 @@ def move(session: WorkSession, status: str, *, now: datetime | None = None) -> b
     if session.status == "interrupted":
         # Its previous result was handed to the parent; further work has a result of its own.
         session.metadata.pop(RESULT_ID, None)
-    settle(session, status, now=now)
-    return True
-
-
-def settle(session: WorkSession, status: str, *, now: datetime | None = None) -> None:
-    """Set a status and the values that follow from it: state, time of change, time of end."""
     moment = session_time(now or utc_now(), session.created)
     session.status = status
     session.state = state_of(status)
@@ -69,6 +63,7 @@ def settle(session: WorkSession, status: str, *, now: datetime | None = None) ->
     session.closed_at = moment if status in CLOSED else None
     if status == "completed":
         session.metadata["completion_time"] = moment
+    return True
 
 
 def refusal(session: WorkSession, status: str) -> TransitionError:

@@ -12,7 +12,7 @@ import maestro.work_session as work_session
 import pytest
 
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
-from sessionary.layouts.maestro import WorkStore, prices_of
+from sessionary.layouts.maestro import WorkStore
 
 SIGNATURES = {
     work_session.create_session: "session_type, parent_session_id=None, parent_wsession_id=None,"
@@ -279,20 +279,6 @@ def test_a_cost_is_never_guessed() -> None:
     assert breadcrumb.calculate_cost(1000, 1000, "claude") is None
     assert breadcrumb.calculate_cost(1000, 0, "own", {"own": (1.5, 0.0)}) == pytest.approx(1.5)
     assert breadcrumb.estimate_tokens("x" * 43) == 10
-
-
-def test_a_price_table_comes_out_of_a_document() -> None:
-    table = prices_of({"Own": {"input": 1, "output": 0.5}})
-    assert table == {"own": (1.0, 0.5)}
-    assert breadcrumb.calculate_cost(1000, 2000, "OWN", table) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize(
-    "rate", [None, 3, {}, {"input": 1}, {"input": 1, "output": -1}, {"input": True, "output": 1}]
-)
-def test_a_rate_that_is_none_is_refused_by_the_name_of_its_model(rate: object) -> None:
-    with pytest.raises(Invalid, match="the price of own is"):
-        prices_of({"own": rate})
 
 
 def test_calls_and_changes_are_captured_for_a_breadcrumb(tmp_path: Path) -> None:
