@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 SIZE = 4096
 _SMALLEST = 64
 _BITS = 12
@@ -38,6 +36,8 @@ class SeenIds:
         return bytes(self._bits)
 
     def _places(self, name: str) -> list[int]:
+        from hashlib import blake2b  # here, since a list that reads nothing needs it not
+
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4 * _PROBES).digest()
         numbers = (int.from_bytes(digest[at : at + 4]) for at in range(0, len(digest), 4))
         return [number % (8 * len(self._bits)) for number in numbers]

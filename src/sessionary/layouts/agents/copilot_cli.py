@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -42,7 +42,9 @@ from sessionary.model import (
     UsageEvent,
 )
 from sessionary.model import Part as MessagePart
-from sessionary.transcript.fold import Fold
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
 
 HOME = "COPILOT_HOME"
 RECENT = 64

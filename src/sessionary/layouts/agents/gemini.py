@@ -7,11 +7,9 @@ them.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -135,6 +133,9 @@ class GeminiLayout(LogLayout):
         marker = self._document(f"{self.home}/tmp/{name}/.project_root")
         if marker and (path := marker.decode("utf-8", "surrogateescape").strip()):
             return path
+        import json  # here, since only reading a session needs these
+        from hashlib import sha256
+
         try:
             registry = json.loads(self._document(f"{self.home}/projects.json") or b"{}")
         except (ValueError, RecursionError):
@@ -172,6 +173,8 @@ class GeminiLayout(LogLayout):
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         if ref.locator.endswith(".jsonl"):
             return super().raw(ref, place)
+        import json
+
         data = (read_bytes(self._fs, ref.locator) or b"")[place.byte or 0 :]
         try:
             text = data.decode("utf-8", "surrogateescape")
