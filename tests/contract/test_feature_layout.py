@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sessionary.layouts.base import Capability
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.layouts.summary import summary_of
+from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import LayoutTests
 from sessionary.transcript.typed import numbered
-from tests.support.cursors import Reader
 
 STATE = """version: "1.0"
 feature_id: "{}"

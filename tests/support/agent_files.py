@@ -9,8 +9,8 @@ from typing import Any
 from sessionary.layouts.base import Layout
 from sessionary.layouts.summary import summary_of
 from sessionary.model import Message, Problem, SessionRef
+from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
-from tests.support.cursors import Reader
 
 Lines = Sequence[dict[str, Any] | bytes]
 WRITES = ("write", "rename", "unlink", "mkdir", "truncate", "utime", "chmod", "link")

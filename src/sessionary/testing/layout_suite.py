@@ -29,6 +29,7 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Cursor, Item, Message, Reset, SessionRef, Severity
+from sessionary.testing.cursors import Reader
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.transcript.typed import numbered
 
@@ -214,6 +215,30 @@ class LayoutTests(ABC):
         again = list(layout.read(ref, cursor))
         assert isinstance(again[0], Reset)
         assert len(_texts(again)) == 7
+
+    def test_reading_in_pieces_is_reading_as_a_whole(self, tmp_path: Path) -> None:
+        """Records are added, bytes change, the file is replaced or cut off: a reader that goes on sees the same."""
+        for seed in range(8):
+            choose, home = Random(seed), tmp_path / str(seed)
+            self.put_session(home, "one", [record(1)])
+            path = self.conversation(home, "one")
+            reader = Reader(self.layout(home, OS_FS), self.refs(home)["one"])
+            for number in range(2, 16):
+                reader.go_on()
+                data = path.read_bytes()
+                at = choose.randrange(len(data))
+                change = choose.choice(["add", "add", "add", "add", "flip", "cut", "replace"])
+                if change == "add":
+                    self.add(home, "one", record(number, choose.choice(["user", "assistant"])))
+                elif change == "flip":
+                    path.write_bytes(data[:at] + bytes([data[at] ^ choose.randint(1, 255)]) + data[at + 1 :])
+                elif change == "cut":
+                    os.truncate(path, at)
+                    break  # what is added to half a record is another record
+                else:
+                    path.with_suffix(".new").write_bytes(data)
+                    os.replace(path.with_suffix(".new"), path)
+            reader.go_on()
 
     def test_a_torn_last_record_is_told_and_never_read(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)

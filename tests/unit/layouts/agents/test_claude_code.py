@@ -16,11 +16,11 @@ from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.base import Capability
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
-from tests.support.cursors import Reader
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
 SLUG = "-home-u-app"

@@ -12,6 +12,7 @@ from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Summary, Usage
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     append,
@@ -21,7 +22,6 @@ from tests.support.agent_files import (
     require_tolerance,
     write_lines,
 )
-from tests.support.cursors import Reader
 
 ID = "c0ffee00-0000-4000-8000-000000000001"
 

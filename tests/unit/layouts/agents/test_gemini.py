@@ -13,6 +13,7 @@ from sessionary.layouts import registry
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Severity, Summary, Usage
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     append,
@@ -23,7 +24,6 @@ from tests.support.agent_files import (
     words,
     write_lines,
 )
-from tests.support.cursors import Reader
 
 ID = "a1b2c3d4-0000-4000-8000-000000000001"
 NAME = "session-2026-03-01T09-00-a1b2c3d4"

@@ -27,8 +27,8 @@ from sessionary.model import (
     SessionRef,
     Usage,
 )
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
-from tests.support.cursors import Reader
 
 V1 = """
 CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, title TEXT, directory TEXT,

@@ -11,6 +11,7 @@ from sessionary.layouts import registry
 from sessionary.layouts.agents.pi import PiLayout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, Other, SessionRef, Summary, Usage
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     append,
@@ -20,7 +21,6 @@ from tests.support.agent_files import (
     require_tolerance,
     write_lines,
 )
-from tests.support.cursors import Reader
 
 ID = "0190a1b2-0000-7000-8000-000000000001"
 FOLDER = "--home-u-app--"
