@@ -12,6 +12,7 @@ from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.qwen import QwenLayout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Summary, Usage
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     append,
@@ -22,7 +23,6 @@ from tests.support.agent_files import (
     require_tolerance,
     write_lines,
 )
-from tests.support.cursors import Reader
 
 ID = "9a000000-0000-4000-8000-000000000001"
 FOLDER = "-home-u-app"
