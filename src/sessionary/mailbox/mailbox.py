@@ -176,33 +176,33 @@ class Mailbox:
         if max_attempts < 1 or (limit is not None and limit < 0):
             raise Invalid("limit and max_attempts must be positive", operation="consume")
         if delivery not in DELIVERIES:
-            raise Invalid(
-                f"invalid delivery {delivery!r}", operation="consume", hint=f"use one of {DELIVERIES}"
-            )
-        turn = Round(self._box, handler, max_attempts, once=delivery == "at_most_once")
+            hint = f"use one of {DELIVERIES}"
+            raise Invalid(f"invalid delivery {delivery!r}", operation="consume", hint=hint)
+        box = self._box
+        turn = Round(box, handler, max_attempts, once=delivery == "at_most_once")
         if take_over:
-            ledger_owner.take_over(self._box.ledger.path, self._box.fs)
-        ledger_owner.check(self._box.ledger.path, self._box.fs)
-        self._box.lock.acquire(timeout, exclusive=not self._box.shared)
+            ledger_owner.take_over(box.ledger.path, box.fs)
+        ledger_owner.check(box.ledger.path, box.fs)
+        box.lock.acquire(timeout, exclusive=not box.shared)
         try:
-            self._box.refresh()
-            if self._box.copy is not None:
-                self._box.copy.check(self._box.named)
+            box.refresh()
+            if box.copy is not None:
+                box.copy.check(box.named)
             turn.run(limit)
-            self._box.ledger.settle()
-            damage = self._box.new_damage()
+            box.ledger.settle()
+            damage = box.new_damage()
         finally:
-            self._box.lock.release()
+            box.lock.release()
         unread = [found for found in turn.unread if found not in self._reported]  # every call finds them
         self._reported.update(unread)
         return Report(
             turn.applied,
-            max(0, self._box.waiting() - turn.unwritten),
+            max(0, box.waiting() - turn.unwritten),
             turn.problems + unread + damage,
             turn.failures,
             turn.unwritten,
             [place.file for place in self._bad()],
-            len(self._box.ledger.problems),
+            len(box.ledger.problems),
         )
 
     def pending(self) -> list[Breadcrumb]:
