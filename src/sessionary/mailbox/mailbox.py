@@ -173,11 +173,7 @@ class Mailbox:
             StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or
             not, which the next call determines.
         """
-        if max_attempts < 1 or (limit is not None and limit < 0):
-            raise Invalid("limit and max_attempts must be positive", operation="consume")
-        if delivery not in DELIVERIES:
-            hint = f"use one of {DELIVERIES}"
-            raise Invalid(f"invalid delivery {delivery!r}", operation="consume", hint=hint)
+        _check(limit, max_attempts, delivery)
         box = self._box
         turn = Round(box, handler, max_attempts, once=delivery == "at_most_once")
         if take_over:
@@ -497,6 +493,14 @@ def run_inbox(
 def _session_folder(session_id: str, base_path: str | os.PathLike[str] | None) -> str:
     store = WorkStore(default_root() if base_path is None else base_path)
     return store.folder(store.resolve(session_id))
+
+
+def _check(limit: int | None, max_attempts: int, delivery: str) -> None:
+    if max_attempts < 1 or (limit is not None and limit < 0):
+        raise Invalid("limit and max_attempts must be positive", operation="consume")
+    if delivery not in DELIVERIES:
+        hint = f"use one of {DELIVERIES}"
+        raise Invalid(f"invalid delivery {delivery!r}", operation="consume", hint=hint)
 
 
 def state_folder() -> str | None:
