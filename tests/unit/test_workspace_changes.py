@@ -178,6 +178,6 @@ def test_homes_name_the_folder_of_each_agent(tmp_path: Path, monkeypatch: pytest
     assert homes == {"amplifier": tmp_path / ".amplifier", "claude_code": tmp_path / ".claude"}
     one = Workspace({"claude_code": tmp_path / "c"})
     assert [layout.home for layout in one.layouts[:2]] == [tmp_path / ".amplifier", tmp_path / "c"]
-    assert {layout.home for layout in Workspace(tmp_path / "x").layouts} == {tmp_path / "x"}
+    assert {layout.home for layout in Workspace(Path("~/x")).layouts} == {tmp_path / "x"}
     with pytest.raises(Invalid, match="codecs"):
         Workspace({"codecs": tmp_path})

@@ -16,7 +16,6 @@ from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import Rewound
 from sessionary.model import PERSON, SessionRef
-from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 
 _SHOWN = 12
@@ -64,7 +63,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
 
 def _going(workspace: Workspace, ref: SessionRef, turn: int) -> Iterator[dict[str, Any]]:
     """The turns that would be removed, each by what the user said."""
-    for one in numbered(workspace.read(ref)):
+    for one in workspace.messages(ref):
         if one.message.origin == PERSON and one.turn > turn:
             text = one_line(one.message.text)[:200]
             yield {"turn": one.turn, "index": one.index, "timestamp": one.message.time, "text": text}

@@ -183,7 +183,7 @@ def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, un
     place = os.path.join(os.path.dirname(parent.locator), check_new_id(new_id))
     taken = [place] if is_there(fs, place) else []
     if unique:
-        taken += [ref.locator for ref in sessions.known_refs() if ref.session_id == new_id]
+        taken += [ref.locator for ref in gathered(sessions.refs())[0] if ref.session_id == new_id]
     if taken:
         message = f"Session '{new_id}' exists already"
         raise AlreadyExists(message, operation="fork", session=new_id, path=taken[0])

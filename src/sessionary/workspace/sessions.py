@@ -49,8 +49,7 @@ class Sessions:
         agents = (AmplifierLayout.name, *(one.name for one in registry.AGENTS))
         if isinstance(homes, Mapping) and (unknown := sorted(homes.keys() - set(agents))):
             raise Invalid(f"no agent of kind {unknown[0]}", hint=f"homes are given for {', '.join(agents)}")
-        place = _home_of(homes, AmplifierLayout.name, HOME)
-        self.home: Path = Path(os.path.expanduser(place)).absolute()
+        self.home: Path = _home_of(homes, AmplifierLayout.name, HOME)
         """The home of amplifier, or the one folder."""
         self._fs = fs
         self._root = root or (self.home if isinstance(homes, Path) else Path.cwd())
@@ -66,10 +65,6 @@ class Sessions:
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order; see `Layout.discover`."""
         return in_turn(layout.discover() for layout in self.layouts)
-
-    def known_refs(self) -> list[SessionRef]:
-        """Every session that can be found; folders that cannot be read are passed over."""
-        return gathered(self.refs())[0]
 
     def summaries(self) -> Iterator[Summary]:
         """The summary of every session, in no order. Reads only what has changed."""
@@ -346,7 +341,6 @@ class Sessions:
 
 
 def _home_of(homes: Path | Mapping[str, Path] | None, kind: str, usual: Path) -> Path:
-    """The home of a kind of agent."""
-    if isinstance(homes, Path):
-        return homes
-    return usual if homes is None else homes.get(kind, usual)
+    """The home of a kind of agent: absolute, with ``~`` expanded."""
+    place = homes if isinstance(homes, Path) else (homes or {}).get(kind, usual)
+    return Path(os.path.expanduser(place)).absolute()

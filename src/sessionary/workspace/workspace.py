@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sessionary.search import Hit, Query, Search, SearchStats
     from sessionary.search import Target as SearchTarget
     from sessionary.sync.report import Report
+    from sessionary.transcript.typed import Numbered
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.family import Kin
@@ -168,6 +169,22 @@ class Workspace(Sessions):
         from sessionary.layouts.amplifier.reading import read_file
 
         return read_file(self._fs, str(target))
+
+    def messages(self, target: Target, first: int = 0, last: int | None = None) -> Iterator[Numbered]:
+        """The messages of `read`, each with its index from 0, as in a `Hit`, and its turn.
+
+        Args:
+            target: the session, or the file.
+            first: the first index.
+            last: the last index; None for all.
+        """
+        from sessionary.transcript.typed import numbered
+
+        for one in numbered(self.read(target)):
+            if last is not None and one.index > last:
+                return
+            if one.index >= first:
+                yield one
 
     def check(self, target: Target) -> Iterator[Problem]:
         """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.
