@@ -13,7 +13,7 @@ import pytest
 from sessionary import BrainstormStore, FeatureStore
 from sessionary.cli import main
 from sessionary.cli.app import cli
-from sessionary.cli.arguments import takes_path
+from sessionary.cli.lazy import takes_path
 from sessionary.cli.maestro import maestro
 from sessionary.cli.maestro import main as maestro_main
 from tests.e2e.test_cli_sync import SESSION, Machine, begin, machines, of_s3

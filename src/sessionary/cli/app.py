@@ -38,6 +38,13 @@ COMMANDS = (
 )
 
 
+_MODULES = {
+    **dict.fromkeys(("rename", "fork", "rewind", "restore-backup"), "changes_cmd"),
+    "trash": "undo_cmd",
+}
+"""The modules of commands that share one; every other command has a module of its own."""
+
+
 class Commands(LazyGroup):
     """The group of all commands."""
 
@@ -49,7 +56,7 @@ class Commands(LazyGroup):
 
 @click.command(
     cls=Commands,
-    places=places_in("sessionary.cli", {name: f"{name.replace('-', '_')}_cmd" for name in COMMANDS}),
+    places=places_in("sessionary.cli", {name: _MODULES.get(name, f"{name}_cmd") for name in COMMANDS}),
     short={"resume": "open"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
-from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import resolve
+from sessionary.cli.targets import resolve, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health

@@ -1,21 +1,25 @@
 """Groups of commands: they suggest a command for a mistyped one, refuse text that is not valid UTF-8, and import late.
 
-The modules of a lazy group are imported when one of its commands is called or listed, and not before.
+The modules of a lazy group are imported when one of its commands is called or listed, and not before. Brainstorms and
+features are YAML, which takes longer to import than a whole `list` of sessions takes to print. So the group itself
+knows only names, and the module in which each is defined.
 
-Brainstorms and features are YAML, which takes longer to import than a whole `list` of sessions takes to print. So the
-group itself knows only names, and the module in which each is defined.
+Python passes bytes that are not valid UTF-8 as lone surrogates, which no file that other programs read can hold. They
+are allowed in paths and refused in text before a command begins, with the same message for every command. A parameter
+is a path by its type or its metavar: DIR, FILE, FOLDER, NEWPATH, PROJECT, CONTRACT. One that names something by its
+name on the disk counts as a path too, since that name may be any bytes.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
-
-from sessionary.cli.arguments import text_only
 
 
 class SuggestingGroup(click.Group):
@@ -106,3 +110,56 @@ def _retold(command: click.Command, old: str, new: str) -> click.Command:
     if isinstance(told, click.Group):
         told.commands = {name: _retold(each, old, new) for name, each in told.commands.items()}
     return told
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+_PATH = re.compile(r"\b(?:DIR|FILE|FOLDER|NEWPATH|PROJECT|CONTRACT)\b")
+
+
+def text_only(command: click.Command, words: Sequence[str]) -> click.Command:
+    """Return a command that refuses text that is not valid UTF-8; the command itself if all words are valid."""
+    if isinstance(command, click.Group) or not any(map(_HALVES.search, words)):
+        return command
+    strict = copy.copy(command)
+    strict.params = [_strict(param) for param in command.params]
+    return strict
+
+
+def _strict(param: click.Parameter) -> click.Parameter:
+    if takes_path(param):
+        return param
+    strict = copy.copy(param)
+    strict.callback = _refusing(param.callback)
+    return strict
+
+
+def takes_path(param: click.Parameter) -> bool:
+    """True if the value names something on the disk."""
+    return isinstance(param.type, click.Path | click.File) or bool(_PATH.search(str(param.metavar or "")))
+
+
+def _refusing(then: Callable[..., Any] | None) -> Callable[..., Any]:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        text = checked(ctx, param, value)
+        return text if then is None else then(ctx, param, text)
+
+    return callback
+
+
+def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return the value of a parameter with its words as text, also under a locale with another encoding.
+
+    Raises:
+        BadParameter: a word is not valid UTF-8.
+    """
+    if isinstance(value, tuple | list):
+        return type(value)(checked(ctx, param, one) for one in value)
+    if not isinstance(value, str) or not _HALVES.search(value):
+        return value
+    try:
+        return os.fsencode(value).decode("utf-8")
+    except UnicodeDecodeError as error:
+        shown = error.object.decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+        shown = value.encode("utf-8", "backslashreplace").decode()
+    raise click.BadParameter(f"{shown} is not valid UTF-8.", ctx=ctx, param=param)

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output, table
-from sessionary.cli.choice import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.table import Column
+from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import fit, one_line
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import KINDS, SHORT, Workspace

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli.when import When
+from sessionary.cli.param_types import When
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

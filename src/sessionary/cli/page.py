@@ -6,13 +6,13 @@ call waits for its result in a later message and is printed with it; a call with
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
 from sessionary import codec
-from sessionary.cli import drawn
 from sessionary.cli.formatting import clock, count, stamp
 from sessionary.cli.output import has_colours, paint
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
@@ -159,9 +159,9 @@ class Page:
 
     def _drawn(self, text: str) -> Iterator[str]:
         """The text of an agent, rendered as Markdown on a terminal; unchanged elsewhere."""
-        longest = drawn.LONGEST if self._window is None or self._full else BESIDE
+        longest = LONGEST if self._window is None or self._full else BESIDE
         if self._draw and text.strip() and len(text) <= longest:
-            yield from drawn.lines(harmless(text), self._width, colours=has_colours())
+            yield from markdown_lines(harmless(text), self._width, colours=has_colours())
         else:
             yield from self._words(text)
 
@@ -252,3 +252,36 @@ def _kinds(message: Message) -> str:
 
 
 _KINDS = {ToolCall: "tool_use", ToolResult: "tool_result", Thinking: "thinking", Text: "text"}
+
+
+LONGEST = 100_000
+"""Longest text that is rendered, in characters; longer texts are files rather than messages, and would take seconds."""
+
+_PLAIN = ("html_block", "reference")
+_PLAIN_INLINE = ("html_inline", "image", "entity", "autolink")
+
+
+def markdown_lines(text: str, width: int, *, colours: bool) -> Iterator[str]:
+    """Return the lines of a Markdown text, each of at most `width` cells."""
+    from markdown_it import MarkdownIt
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.disable([*_PLAIN, *_PLAIN_INLINE])
+    page = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+    page.parsed = parser.parse(text)
+    page.markup = text
+    screen = io.StringIO()
+    console = Console(
+        file=screen,
+        width=width,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+        legacy_windows=False,
+        emoji=False,
+        highlight=False,
+    )
+    console.print(page)
+    for line in screen.getvalue().strip("\n").split("\n"):
+        yield line.rstrip()

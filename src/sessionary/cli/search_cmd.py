@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
-from sessionary.cli.choice import project_names, slugs_of, tell_partly
 from sessionary.cli.progress import Progress
+from sessionary.cli.targets import project_names, slugs_of, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef

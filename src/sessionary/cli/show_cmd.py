@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
-from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
-from sessionary.cli.targets import resolve
+from sessionary.cli.targets import project_names, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Message, Problem, Severity, Summary

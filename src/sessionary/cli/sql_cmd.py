@@ -13,8 +13,8 @@ import click
 from sessionary.catalog import Rows
 from sessionary.catalog.store import schema
 from sessionary.cli import formatting, homes, options, output, table
-from sessionary.cli.choice import all_summaries, tell_partly
 from sessionary.cli.table import Column
+from sessionary.cli.targets import all_summaries, tell_partly
 from sessionary.cli.text import fit, one_line
 
 _LONGEST = 60

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from sessionary import model
 from sessionary.cli import formatting, homes, options, output, table
-from sessionary.cli.choice import all_summaries, names_of, of_project, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
+from sessionary.cli.targets import all_summaries, names_of, of_project, project_names, tell_partly
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
-from sessionary.cli.choice import all_summaries, of_project, project_names, tell_none, tell_partly
+from sessionary.cli.targets import all_summaries, of_project, project_names, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef
 from sessionary.workspace.family import Kin, descent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.drawn import lines
+from sessionary.cli.page import markdown_lines as lines
 from sessionary.cli.text import cells
 
 TEXT = """\

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.cli.event_lines import DETAIL, EventLines, detail, duration
+from sessionary.cli.events_cmd import DETAIL, EventLines, detail, duration
 from sessionary.layouts.amplifier.event_heads import EventHead
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ from time import tzset
 
 import pytest
 
-from sessionary.cli.when import stretch
+from sessionary.cli.param_types import stretch
 
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)  # a Wednesday
 

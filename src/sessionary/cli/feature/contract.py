@@ -6,7 +6,7 @@ import os
 
 import click
 
-from sessionary.cli import arguments, options, output
+from sessionary.cli import lazy, options, output
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
@@ -15,7 +15,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
-    return (*arguments.checked(ctx, param, words[:-1]), *words[-1:])
+    return (*lazy.checked(ctx, param, words[:-1]), *words[-1:])
 
 
 @click.command(

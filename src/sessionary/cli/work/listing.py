@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, options, output
+from sessionary.cli.param_types import When
 from sessionary.cli.text import cells, column, fit, one_line
-from sessionary.cli.when import When
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_of
 from sessionary.layouts.maestro.store import Scan, WorkStore

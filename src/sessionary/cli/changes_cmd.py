@@ -1,0 +1,325 @@
+"""The commands that change a session: `rename`, `fork`, `rewind` and `restore-backup`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, completing, formatting, homes, options, output
+from sessionary.cli.changing import print_command
+from sessionary.cli.progress import waiting
+from sessionary.cli.targets import to_change
+from sessionary.cli.text import fit, one_line
+from sessionary.layouts.amplifier import ForkResult, Restored, Rewound, is_top_level_session
+from sessionary.model import PERSON, SessionRef
+from sessionary.workspace import ForkPreview, Workspace
+
+_SHOWN = 12
+"""How many turns `rewind --dry-run` prints."""
+
+
+@click.command(
+    "rename",
+    epilog="""\b
+Examples:
+  sessionary rename 3f0c81d2 'The login race'
+  sessionary rename latest --clear           the title is the first message again
+""",
+)
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("name", metavar="NAME", required=False)
+@options.home
+@click.option("--clear", is_flag=True, help="Remove the name.")
+@options.json_result
+def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
+    """Set the name of a session, which is its title in lists. The id does not change.
+
+    Undo: set the old name again; the command is printed.
+    """
+    if clear == (name is not None):
+        raise click.UsageError("give a NAME, or --clear")
+    if name is not None and not name.strip():
+        raise click.UsageError("NAME is empty; --clear removes the name")
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
+    before = workspace.rename(ref, name)
+    what = "has no name now" if name is None else f"is now named {one_line(name)}"
+    return changing.finish(
+        {"id": ref.session_id, "path": ref.locator, "name": name, "before": before},
+        changing.done(f"{one_line(ref.session_id)} {what}"),
+        json_=json_,
+        undo=formatting.command(home, "rename", word, "--clear" if before is None else before),
+    )
+
+
+@click.command(
+    "fork",
+    epilog="""\b
+Examples:
+  sessionary fork 3f0c81d2                    all turns
+  sessionary fork 3f0c81d2 --turn 3 --name 'Another way'
+  sessionary fork 3f0c81d2 --turn 3 --dry-run
+  sessionary fork 3f0c81d2 --json | jq -r .id
+""",
+)
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@options.home
+@click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to copy.  [default: all]")
+@click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
+@click.option("--name", metavar="TEXT", help="Name of the new session.  [default: that of its parent]")
+@click.option(
+    "--on-incomplete",
+    type=click.Choice(["complete", "remove", "error"]),
+    default="complete",
+    show_default=True,
+    help="Tool calls without a result: add one that says so, remove the calls, or refuse.",
+)
+@click.option("--no-events", is_flag=True, help="Do not copy the event log.")
+@options.dry_run
+@options.json_result
+def fork_command(
+    session: str,
+    home: Path | None,
+    turn: int | None,
+    new_id: str | None,
+    name: str | None,
+    on_incomplete: str,
+    no_events: bool,
+    dry_run: bool,
+    json_: bool,
+) -> int:
+    """Create a new session from the first turns of another one, which stays unchanged.
+
+    The new session lies in the same project. Name, working directory, configuration and the events of those
+    turns are copied.
+
+    Undo: move the new session to the trash; the command is printed.
+    """
+    if name is not None and not name.strip():
+        raise click.UsageError("--name is empty")
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
+    by_path = word == ref.locator
+    if dry_run:
+        seen = workspace.preview_fork(
+            ref, turn, session_id=new_id, on_incomplete=on_incomplete, unique=not by_path
+        )
+        return changing.finish(
+            _preview_object(ref, new_id, seen),
+            _previewed(ref, seen, on_incomplete),
+            json_=json_,
+            undo=None,
+            dry_run=True,
+        )
+    with waiting("forking"):
+        made = workspace.fork(
+            ref,
+            turn,
+            session_id=new_id,
+            name=name,
+            on_incomplete=on_incomplete,
+            events=not no_events,
+            unique=not by_path,
+        )
+    new = str(made.session_dir) if by_path else made.session_id
+    undo = formatting.command(home, "trash", new)
+    if json_:
+        output.value(_fork_object(ref, made, undo))
+        return 0
+    output.line(one_line(made.session_id))
+    output.lines(_forked(ref, made))
+    if not is_top_level_session(made.session_id):
+        output.aside("note: amplifier reads an id with an underscore as a sub-agent's and does not list it")
+    print_command("show it", formatting.command(home, "show", new))
+    print_command("undo", undo)
+    return 0
+
+
+def _forked(parent: SessionRef, made: ForkResult) -> Iterator[str]:
+    turns = formatting.count(made.forked_from_turn, "turn")
+    yield from changing.set_in(f"  the first {turns} of {one_line(parent.session_id)}")
+    yield f"  {formatting.count(made.message_count, 'message')}, {formatting.count(made.events_count, 'event')}"
+    if made.problems:
+        yield "  could not be read, and were not copied:"
+        yield from changing.not_read(made.problems)
+
+
+def _fork_object(parent: SessionRef, made: ForkResult, undo: str) -> dict[str, Any]:
+    """The new session, with the field names of docs/cli-json.md."""
+    return {
+        "id": made.session_id,
+        "path": str(made.session_dir),
+        "parent": parent.session_id,
+        "turn": made.forked_from_turn,
+        "messages": made.message_count,
+        "events": made.events_count,
+        "dry_run": False,
+        "problems": [problem.as_dict() for problem in made.problems],
+        "undo": undo,
+    }
+
+
+def _preview_object(parent: SessionRef, new_id: str | None, seen: ForkPreview) -> dict[str, Any]:
+    """What a fork would contain, with the field names of docs/cli-json.md."""
+    return {
+        "id": new_id,
+        "path": None,
+        "parent": parent.session_id,
+        "turn": seen.turn,
+        "messages": seen.messages,
+        "events": None,
+        "dry_run": True,
+        "problems": [],
+        "turns": seen.turns,
+        "incomplete": seen.unanswered,
+        "last_user_message": seen.last_user_message,
+        "last_assistant_message": seen.last_assistant_message,
+    }
+
+
+def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Iterator[str]:
+    """What a fork would contain."""
+    yield f"Would create a new session from turns 1 to {seen.turn} of {seen.turns}"
+    messages = formatting.count(seen.messages, "message")
+    yield from changing.set_in(f"  of {one_line(parent.session_id)}: {messages}")
+    for who, text in (("You", seen.last_user_message), ("Agent", seen.last_assistant_message)):
+        if text:
+            yield fit(f"  {who}: {one_line(text)}", output.width())
+    if seen.unanswered:
+        what = {"complete": "would get one", "remove": "would be left out"}[on_incomplete]
+        yield f"  {formatting.count(seen.unanswered, 'tool call')} without a result {what}"
+
+
+@click.command(
+    "rewind",
+    epilog="""\b
+Examples:
+  sessionary rewind 3f0c81d2 3 --dry-run     show what would be removed
+  sessionary rewind 3f0c81d2 3
+  sessionary undo 3f0c81d2                   bring it back
+""",
+)
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("turn", type=click.IntRange(0), metavar="TURN")
+@options.home
+@options.dry_run
+@options.json_result
+def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, json_: bool) -> int:
+    """Rewind a session to the end of TURN; 0 is the state before its first turn.
+
+    Messages and events of later turns are removed, and kept for `sessionary undo`. There is no confirmation:
+    use --dry-run first. Close the session in its agent before, and resume it afterwards. Sessions of
+    sub-agents stay.
+
+    Undo: `sessionary undo ID`; the command is printed.
+    """
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
+    with waiting("rewinding"):
+        done = workspace.rewind(ref, turn, dry_run=dry_run)
+    going = list(_turns_behind(workspace, ref, turn)) if dry_run else []
+    fields = asdict(done)
+    return changing.finish(
+        {"id": fields.pop("session_id"), "path": ref.locator}
+        | fields
+        | ({"would_go": going} if dry_run else {}),
+        _rewound(done, going),
+        json_=json_,
+        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        dry_run=dry_run,
+    )
+
+
+def _turns_behind(workspace: Workspace, ref: SessionRef, turn: int) -> Iterator[dict[str, Any]]:
+    """The turns that would be removed, each by what the user said."""
+    for one in workspace.messages(ref):
+        if one.message.origin == PERSON and one.turn > turn:
+            text = one_line(one.message.text)[:200]
+            yield {"turn": one.turn, "index": one.index, "timestamp": one.message.time, "text": text}
+
+
+def _rewound(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:
+    if not done.changed:
+        yield from changing.done(f"already ends with turn {done.to_turn}: nothing to do")
+        return
+    turns = formatting.count(done.turns_before - done.to_turn, "turn")
+    counts = f"{formatting.count(done.messages_dropped, 'message')}, {formatting.count(done.events_dropped, 'event')}"
+    if done.dry_run:
+        yield from changing.set_in(f"Would rewind {one_line(done.session_id)} to turn {done.to_turn}")
+        yield f"  {turns} of {done.turns_before} would be removed: {counts}"
+        yield from _removed_turns(going)
+    else:
+        yield from changing.done(f"{one_line(done.session_id)} now ends with turn {done.to_turn}")
+        yield f"  {turns} of {done.turns_before} removed: {counts}"
+    if done.events_dropped_by_time:
+        yield f"  {done.events_dropped_by_time:,} of the events were matched by time alone"
+    if not done.events_told:
+        yield "  the events cannot be matched to turns: the event log is unchanged"
+    yield f"  {formatting.count(done.messages_kept, 'message')} {'would stay' if done.dry_run else 'stay'}"
+
+
+def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
+    now = datetime.now(UTC)
+    for one in going[:_SHOWN]:
+        time = "" if one["timestamp"] is None else formatting.stamp(one["timestamp"], now) + "  "
+        yield fit(f"    {one['turn']:>4}  {time}{one['text']}", output.width())
+    if going[_SHOWN:]:
+        yield f"    … {formatting.count(len(going) - _SHOWN, 'more turn')}"
+
+
+@click.command(
+    "restore-backup",
+    epilog="""\b
+Examples:
+  sessionary restore-backup 3f0c81d2 --dry-run
+  sessionary restore-backup 3f0c81d2 --metadata
+  sessionary undo 3f0c81d2                   as it was before
+""",
+)
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@options.home
+@click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
+@options.dry_run
+@options.json_result
+def restore_backup_command(
+    session: str, home: Path | None, metadata: bool, dry_run: bool, json_: bool
+) -> int:
+    """Replace the transcript by its backup, which is older and may lack the last messages.
+
+    If a transcript is damaged, `sessionary repair` keeps more of it.
+
+    Undo: `sessionary undo ID`; the command is printed.
+    """
+    workspace = homes.workspace(home)
+    ref, word = to_change(workspace, session)
+    with waiting("restoring"):
+        done = workspace.restore_backup(ref, "metadata" if metadata else "transcript", dry_run=dry_run)
+    fields = asdict(done)
+    return changing.finish(
+        {"id": fields.pop("session_id"), "path": ref.locator} | fields,
+        _restored(done),
+        json_=json_,
+        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        dry_run=dry_run,
+    )
+
+
+def _restored(done: Restored) -> Iterator[str]:
+    file = "metadata.json" if done.which == "metadata" else "transcript.jsonl"
+    if not done.changed:
+        yield from changing.done(f"{file} equals its backup: nothing to do")
+        return
+    name = one_line(done.session_id)
+    if done.dry_run:
+        yield from changing.set_in(f"Would restore {file} of {name}")
+    else:
+        yield from changing.done(f"{name}: {file} is restored")
+    if done.which == "transcript":
+        after = formatting.count(done.messages_after, "message")
+        verb = "would be" if done.dry_run else "is" if done.messages_after == 1 else "are"
+        yield from changing.set_in(f"  {after} {verb} in it; {done.messages_before:,} could be read before")
