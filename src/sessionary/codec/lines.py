@@ -130,7 +130,8 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
     foreign = foreign_format(data) if byte == 0 else None
     if foreign is not None:
         return _not_text(data, path, foreign)
-    return _Scan(data, path, line, byte).run()
+    values = clean_records(data)  # before the lines are cut: one of them may be long
+    return _Scan(data, path, line, byte).run(values)
 
 
 @dataclass(slots=True)
@@ -175,20 +176,15 @@ class _Scan:
         self.torn = False
         self._starts: list[int] | None = None
 
-    def run(self) -> Reading:
-        if not self.run_clean():
+    def run(self, values: list[dict[str, Any]] | None) -> Reading:
+        """Read the lines; `values` are their records if each plainly is one."""
+        if values is None:
             self.run_each()
+        else:
+            self.values, self.raws, self.places.rows = values, list(self.lines), list(range(len(values)))
         self.note_line_ends()
         self.problems.sort(key=lambda found: found.byte or 0)
         return self.reading()
-
-    def run_clean(self) -> bool:
-        """Handle a file in which each line is a record; return False without side effects if one is not."""
-        values = None if self.has_cr else clean_records(self.data)
-        if values is None:
-            return False
-        self.values, self.raws, self.places.rows = values, list(self.lines), list(range(len(values)))
-        return True
 
     def run_each(self) -> None:
         values, raws, rows = self.values.append, self.raws.append, self.places.rows.append

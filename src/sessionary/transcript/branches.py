@@ -52,6 +52,7 @@ class Tree:
         self._parents: dict[str, str | None] = {}
         self._stays: dict[str, str] = {}
         self._leaf: str | None = None
+        self._last: str | None = None
 
     def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> None:
         """Add the next record in the order of the store.
@@ -65,7 +66,8 @@ class Tree:
         """
         if record in self._parents:
             return  # stored twice: the first one counts
-        self._parents[record] = parent
+        self._parents[record] = self._last if parent == self._last else parent  # one string for both
+        self._last = record
         if speaks or self._leaf == parent:
             self._leaf = record
         if stays and parent is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
+from sessionary.codec.seen import Seen
 from sessionary.layouts.agents.logs import Verdict
 from sessionary.transcript.branches import Tip, Tree
 
@@ -57,7 +58,7 @@ class TreePlan:
         self._tree = Tree()
         self._gone: set[str] = set()
         self._shown: set[str] = set()
-        self._seen: set[str] = set()
+        self._seen = Seen()
         self._previous: str | None = None
 
     def survey(self, record: dict[str, Any]) -> None:
@@ -87,8 +88,8 @@ class TreePlan:
         node = self._node(record)
         if node is None:
             return Verdict.SHOWN
-        again = node.id in self._seen and not (self._split and node.id == self._previous)
-        self._seen.add(node.id)
+        key = node.id.encode("utf-8", "surrogatepass")
+        again = self._seen.add(key) is not None and not (self._split and node.id == self._previous)
         self._previous = node.id
         if again:
             return Verdict.COPY

@@ -33,8 +33,9 @@ def read_transcript(
         may_match: as in `Layout.read`.
         times: is given the records, to find out whether `repeated_records` may find any.
     """
-    stored = (item for item in read_jsonl(fs, path, after, may_match) if not _is_empty_conversation(fs, item))
-    return _items(stored, path, times)
+    for item in _items(read_jsonl(fs, path, after, may_match), path, times):
+        if not _is_empty_conversation(fs, item):
+            yield item
 
 
 def transcript_problems(data: bytes, path: str) -> list[Problem]:
@@ -57,14 +58,16 @@ def _items(
                 times.take(item.value)
             for finding in shape_findings(item.value, place=place):
                 yield _problem(finding, _repaired(finding))
-            yield message_of(item.value, place)
+            message = message_of(item.value, place)
+            del item  # a record may be long: while the next one is read, only its message is held
+            yield message
         elif isinstance(item, Problem):
             yield from for_strict_reader([item])
         else:
             yield item
 
 
-def _is_empty_conversation(fs: Fs, item: Stored) -> bool:
+def _is_empty_conversation(fs: Fs, item: Item) -> bool:
     """True for the blank line of a file of one newline, as our store writes an empty conversation."""
     if not isinstance(item, Problem) or item.code != "blank_lines" or item.byte != 0:
         return False
