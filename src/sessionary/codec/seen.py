@@ -15,30 +15,36 @@ _WIDTH = _HASH + _NUMBER
 
 
 class Seen(Struct, array_like=True):
-    """The number of the first occurrence of each key. A key is held by its hash, in 13 bytes with the number.
+    """The number of the first occurrence of each digest, in 13 bytes for both.
 
     All fields are plain values, so that the state can be stored and continued.
     """
 
     buckets: dict[int, bytearray] = field(default_factory=dict)
 
-    def add(self, key: bytes, number: int = 0) -> int | None:
-        """Return the number with which a key was added first; None if it is new, and add it then."""
-        bucket, digest = _hashed(key)
-        held = self.buckets.setdefault(bucket, bytearray())
+    def add(self, digest: bytes, number: int = 0) -> int | None:
+        """Return the number with which a digest was added first; None if it is new, and add it then.
+
+        Args:
+            digest: 8 bytes of a hash.
+            number: at most 5 bytes.
+        """
+        held = self.buckets.get(bucket := digest[0] << 2 | digest[1] >> 6)
+        if held is None:
+            self.buckets[bucket] = bytearray(digest + number.to_bytes(_NUMBER, "big"))
+            return None
         first = _number(held, digest)
         if first is None:
             held += digest + number.to_bytes(_NUMBER, "big")
         return first
 
-    def __contains__(self, key: bytes) -> bool:
-        bucket, digest = _hashed(key)
-        return _number(self.buckets.get(bucket, b""), digest) is not None
+    def __contains__(self, digest: bytes) -> bool:
+        return _number(self.buckets.get(digest[0] << 2 | digest[1] >> 6, b""), digest) is not None
 
 
-def _hashed(key: bytes) -> tuple[int, bytes]:
-    digest = blake2b(key, digest_size=_HASH + 2).digest()
-    return int.from_bytes(digest[:2], "big") >> 6, digest[2:]
+def digest_of(text: str) -> bytes:
+    """The digest of a text, the same in every process."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH).digest()
 
 
 def _number(held: bytes | bytearray, digest: bytes) -> int | None:
@@ -89,18 +95,17 @@ class Duplicates:
 
     def take(self, record: Record) -> Problem | None:
         """Return a note if a record repeats an earlier one."""
-        identity = next(
-            (f"{key} {found}" for key in ("id", "uuid") if isinstance(found := record.value.get(key), str)),
-            None,
-        )
-        if identity is None and "timestamp" not in record.value:
+        value = record.value
+        if "id" in value or "uuid" in value:
+            identity = next(
+                (key + value[key] for key in ("id", "uuid") if isinstance(value.get(key), str)), None
+            )
+        else:
+            identity = None
+        if identity is None and "timestamp" not in value:
             return None
-        same = self._exact.add(record.raw, record.line)
-        other = (
-            None
-            if identity is None
-            else self._by_id.add(identity.encode("utf-8", "surrogatepass"), record.line)
-        )
+        same = self._exact.add(blake2b(record.raw, digest_size=_HASH).digest(), record.line)
+        other = None if identity is None else self._by_id.add(digest_of(identity), record.line)
         if same is not None:
             return self._again("duplicate_record", record, f"the same record as line {same}")
         if other is not None:

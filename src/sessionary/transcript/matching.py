@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from sessionary.codec.seen import Seen
+from sessionary.codec.seen import Seen, digest_of
 from sessionary.model import Place, ToolCall, ToolResult
 from sessionary.transcript.messages import (
     UNNAMED,
@@ -132,28 +132,23 @@ class Matcher(Struct, array_like=True):
         repeated: list[Call] = []
         for part in found:
             if isinstance(part, Call):
-                if self.called.add(_key(part), part.index) is not None:
+                if self.called.add(digest_of(part.call_id), part.index) is not None:
                     repeated.append(part)
                 self.waiting.setdefault(part.call_id, []).append(part)
             elif part.call_id in self.waiting:
                 call = self._newest(part.call_id)
                 pairs.append(Pair(call, part, call.index == self.run))
             else:
-                (repeats if _key(part) in self.called else self.early).append(part)
+                (repeats if digest_of(part.call_id) in self.called else self.early).append(part)
         return Taken(pairs, repeats, repeated)
 
     def _newest(self, call_id: str) -> Call:
         """Remove and return the first call of the last message that has one: agents answer in call order."""
         calls = self.waiting[call_id]
+        if len(calls) == 1:
+            return self.waiting.pop(call_id)[0]
         last = calls[-1].index
-        call = calls.pop(next(at for at, call in enumerate(calls) if call.index == last))
-        if not calls:
-            del self.waiting[call_id]
-        return call
-
-
-def _key(part: Call | Answer) -> bytes:
-    return part.call_id.encode("utf-8", "surrogatepass")
+        return calls.pop(next(at for at, call in enumerate(calls) if call.index == last))
 
 
 @dataclass(slots=True)
