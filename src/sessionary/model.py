@@ -131,6 +131,14 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
         """The models that wrote messages, sorted."""
         return sorted({one.model for one in self.usage} - {NO_MODEL})
 
+    def total_usage(self) -> Usage | None:
+        """The usage of all models and days together; None if no message states any."""
+        total: Usage | None = None
+        for one in self.usage:
+            if one.usage != Usage():
+                total = one.usage if total is None else total.plus(one.usage)
+        return total
+
     def usage_by_model(self) -> dict[str, Usage]:
         """The usage of all days together."""
         total: dict[str, Usage] = {}
@@ -170,6 +178,11 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """All tokens. Those of reasoning are part of the output."""
+        return self.input + self.output + self.cache_read + self.cache_write
 
     def plus(self, other: Usage) -> Usage:
         """The sum of both."""

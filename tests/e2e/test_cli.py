@@ -206,6 +206,11 @@ def test_list_json_has_the_fixed_words(make: Make, run: Run) -> None:
         "size": sum(path.stat().st_size for path in folder.iterdir()),
         "health": "note",
         "path": str(folder),
+        "cwd": None,
+        "branch": None,
+        "models": [],
+        "tokens": None,
+        "cost": None,
     }
 
 

@@ -197,6 +197,7 @@ def _is_within(when: datetime | None, since: datetime | None, until: datetime | 
 def as_object(summary: Summary) -> dict[str, Any]:
     """A summary with the field names of docs/cli-json.md."""
     ref = summary.ref
+    used = summary.total_usage()
     return {
         "id": ref.session_id,
         "kind": ref.kind,
@@ -212,6 +213,11 @@ def as_object(summary: Summary) -> dict[str, Any]:
         "size": summary.size,
         "health": summary.health,
         "path": ref.locator,
+        "cwd": summary.cwd,
+        "branch": summary.branch,
+        "models": summary.models,
+        "tokens": None if used is None else used.tokens,
+        "cost": None if used is None else used.cost,
     }
 
 
