@@ -30,9 +30,10 @@ from sessionary.disk.fs import (
     read_all,
     read_bytes,
     reason_of,
+    stat_or_none,
     storage_failed,
 )
-from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
+from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError
 from sessionary.layouts.maestro.names import (
     BREADCRUMBS,
     LARGEST,
@@ -174,33 +175,22 @@ def write_crumb(
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
     if isinstance(crumb.timestamp, Stamp) or not is_instant(crumb.timestamp):
         crumb.timestamp = _stamp_from(crumb.timestamp, zone)
-    made = False
+    document = sanitize(crumb_document(crumb))
+    breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
+    try:
+        missing = stat_or_none(fs, parent) is None
+        if missing and make_dirs(fs, parent, durable=durable, within=folder if in_existing else None):
+            inherit(fs, parent)
+    except OSError as error:
+        raise storage_failed(error, "create", parent) from error
+    mode = message_mode(fs, parent)
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
-        document = sanitize(crumb_document(crumb))
-        breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
-        data, mode = encode_document(document), message_mode(fs, parent)
         try:
-            atomic.create(path, data, fs=fs, durable=durable, mode=mode)
-        except AlreadyExists:
-            crumb.timestamp = next_stamp(crumb.timestamp)
-        except StorageFailed as error:
-            # With a generated name, a missing folder means that it was moved away, with the breadcrumb.
-            if made or error.errno != errno.ENOENT or error.outcome == "unknown":
-                raise
-            made = _make_folder(fs, parent, durable, folder if in_existing else None)
-        else:
+            atomic.create(path, encode_document(document), fs=fs, durable=durable, mode=mode)
             return path
-
-
-def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
-    """Create the folder of a depth. It nearly always exists, so this runs only after a first failed write."""
-    try:
-        if make_dirs(fs, folder, durable=durable, within=within):
-            inherit(fs, folder)
-    except OSError as error:
-        raise storage_failed(error, "create", folder) from error
-    return True
+        except AlreadyExists:
+            document["timestamp"] = crumb.timestamp = next_stamp(crumb.timestamp)
 
 
 def _stamp_from(text: Any, zone: tzinfo) -> str:
