@@ -14,7 +14,7 @@ import yaml
 
 from sessionary import BrainstormStore
 from sessionary.cli import main
-from sessionary.cli.brainstorm_cmd import brainstorm_command
+from sessionary.cli.groups import brainstorm_command
 from sessionary.cli.text import cells
 from tests.e2e.driving import Result, Run, Terminal, documented, terminal_for
 

@@ -14,7 +14,7 @@ import pytest
 
 from sessionary import FeatureStore
 from sessionary.cli import main
-from sessionary.cli.feature_cmd import feature_command
+from sessionary.cli.groups import feature_command
 from sessionary.cli.text import cells
 from tests.e2e.driving import Result, Run, Terminal, terminal_for
 

@@ -41,6 +41,7 @@ COMMANDS = (
 _MODULES = {
     **dict.fromkeys(("rename", "fork", "rewind", "restore-backup"), "changes_cmd"),
     "trash": "undo_cmd",
+    **dict.fromkeys(("work", "brainstorm", "feature", "sync"), "groups"),
 }
 """The modules of commands that share one; every other command has a module of its own."""
 

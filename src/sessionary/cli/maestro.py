@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import click
 
 from sessionary.cli.errors import run
+from sessionary.cli.groups import SHORT, SUBWORK, WORK
 from sessionary.cli.lazy import LazyGroup
-from sessionary.cli.work_cmd import SHORT, SUBWORK, WORK
 from sessionary.version import __version__
 
 POLLING = {

@@ -1,0 +1,176 @@
+"""The groups of commands `work`, `brainstorm`, `feature` and `sync`; the commands lie in the packages of these names."""
+
+from __future__ import annotations
+
+import click
+
+from sessionary.cli.lazy import LazyGroup, places_in
+
+# In the order of the help: each command and its module.
+_WORK = {
+    "list": "listing",
+    "show": "show_cmd",
+    "tree": "listing",
+    "breadcrumbs": "breadcrumbs",
+    "breadcrumb": "breadcrumbs",
+    "timeline": "breadcrumbs",
+    "stats": "stats_cmd",
+    "start": "lifecycle",
+    "pause": "lifecycle",
+    "resume": "lifecycle",
+    "interrupt": "lifecycle",
+    "fail": "lifecycle",
+    "close": "lifecycle",
+    "pending": "mailbox_cmd",
+    "status": "mailbox_cmd",
+    "consume": "delivering",
+    "watch": "delivering",
+    "revive": "mailbox_cmd",
+    "quarantine": "mailbox_cmd",
+    "ledger": "mailbox_cmd",
+}
+WORK = places_in("sessionary.cli.work", _WORK)
+SUBWORK = {"subwork": "sessionary.cli.work.subwork_cmd:subwork_command"}
+SHORT = {"ls": "list", "l": "list", "sh": "show", "tr": "tree"}
+
+
+@click.command(
+    cls=LazyGroup,
+    name="work",
+    places={**WORK, **SUBWORK},
+    short=SHORT,
+    epilog="""\b
+Examples:
+  sessionary work list
+  sessionary work show latest
+  sessionary work consume latest --exec './apply.sh'
+""",
+)
+def work_command() -> None:
+    """Start work sessions, show them, and apply their messages.
+
+    They are stored in docs/sessions of a project. `maestro wsession` and `maestro work` have the same
+    commands, unless another program of that name is installed.
+    """
+
+
+_BRAINSTORM = {
+    "start": "launching",
+    "continue": "moving",
+    "answer": "moving",
+    "back": "moving",
+    "update": "moving",
+    "status": "reading",
+    "technique": "noting",
+    "party": "noting",
+    "panel": "noting",
+    "idea": "noting",
+    "save": "moving",
+    "finish": "moving",
+    "reopen": "moving",
+    "list": "reading",
+    "show": "reading",
+    "validate": "upkeep",
+    "cleanup": "upkeep",
+    "restore": "upkeep",
+    "migrate": "upkeep",
+}
+
+
+@click.command(
+    "brainstorm",
+    cls=LazyGroup,
+    places=places_in("sessionary.cli.brainstorm", _BRAINSTORM),
+    epilog="""\b
+Examples:
+  sessionary brainstorm start feature-auth -q "Who signs in?"
+  sessionary brainstorm answer feature-auth "developers and admins" --ems 38
+  sessionary brainstorm continue feature-auth -q "How long does it live?"
+  sessionary brainstorm back feature-auth
+  sessionary brainstorm save feature-auth
+  sessionary brainstorm list
+""",
+)
+def brainstorm_command() -> None:
+    """Record brainstorms of a project: questions, answers, rounds, and the way back.
+
+    They are stored in .project-memory/brainstorm-sessions/ below the folder of the project.
+    """
+
+
+_FEATURE = {
+    "create": "working",
+    "plan": "planning",
+    "task": "planning",
+    "update": "working",
+    "log": "working",
+    "history": "reading",
+    "status": "reading",
+    "list": "reading",
+    "pause": "lifecycle",
+    "resume": "lifecycle",
+    "complete": "lifecycle",
+    "archive": "lifecycle",
+    "unarchive": "lifecycle",
+    "ack": "contract",
+    "validate": "mending",
+    "repair": "mending",
+    "migrate": "mending",
+}
+
+
+@click.command(
+    "feature",
+    cls=LazyGroup,
+    places=places_in("sessionary.cli.feature", _FEATURE),
+    epilog="""\b
+Examples:
+  sessionary feature create "Sign in" --description "Log in with OAuth"
+  sessionary feature plan sign-in-2025-01-09 --from plan.yaml
+  sessionary feature update sign-in-2025-01-09 --task T1 --model opus
+  sessionary feature log sign-in-2025-01-09 "make test" --duration 5200
+  sessionary feature status sign-in-2025-01-09
+  sessionary feature repair sign-in-2025-01-09
+""",
+)
+def feature_command() -> None:
+    """Manage features of a project: plan, state and history.
+
+    They follow the contract of the orchestrator and are stored in .ai-session/ below the folder of the project.
+    """
+
+
+_SYNC = {
+    "init": "init",
+    "push": "push_pull",
+    "pull": "push_pull",
+    "status": "push_pull",
+    "watch": "watching",
+    "resolve": "resolving",
+    "history": "earlier",
+    "restore": "earlier",
+    "project": "projects",
+    "check": "checking",
+    "gc": "gc",
+    "demo": "showing",
+}
+
+
+@click.command(
+    "sync",
+    cls=LazyGroup,
+    places=places_in("sessionary.cli.sync", _SYNC),
+    epilog="""\b
+Examples:
+  sessionary sync demo                            two machines on this one
+  sessionary sync init postgresql://db.example.org/sessions
+  sessionary sync push
+  sessionary sync status
+  sessionary sync watch
+""",
+)
+def sync_command() -> None:
+    """Share sessions between machines, through a database or an object store.
+
+    Sessions stay ordinary files; a remote holds copies. If two machines continue one session, both versions are kept.
+    """
