@@ -1,4 +1,4 @@
-"""The groups of commands `work`, `brainstorm`, `feature` and `sync`; the commands lie in the packages of these names."""
+"""The groups of commands `work`, `brainstorm`, `feature` and `sync`; their commands lie in packages of these names."""
 
 from __future__ import annotations
 
