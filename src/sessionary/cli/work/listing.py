@@ -17,7 +17,6 @@ from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_o
 from sessionary.layouts.maestro.store import Scan, WorkStore
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.layouts.maestro.tree import Node, age_key, forest, latest_key
-from sessionary.model import Problem
 
 _ORDERS: dict[str, Callable[[WorkSession], Any]] = {
     "created": age_key,
@@ -142,17 +141,28 @@ def tree_command(
     store = places.store_at(root)
     scan = store.scan()
     tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]
-    problems = list(scan.problems)
-    counts = _counted(store, tops, problems) if show_breadcrumbs else {}
+    nodes = [(node.session, node.flag, level) for top in tops for node, level in top.walk()]
+    problems, counts = list(scan.problems), dict[str, int]()
+    if show_breadcrumbs:
+        for session, _, _ in nodes:
+            found = store.breadcrumbs(session.session_id)
+            counts[session.session_id] = len(found.breadcrumbs)
+            problems += found.problems
     if json_ or jsonl:
-        output.items(
-            (_object(node, level, counts) for top in tops for node, level in top.walk()), jsonl=jsonl
+        objects = (
+            document_of(session)
+            | {"depth": level, "flag": flag, "breadcrumbs": counts.get(session.session_id)}
+            for session, flag, level in nodes
         )
+        output.items(objects, jsonl=jsonl)
     elif tops:
         with output.paged():
             output.lines(_drawn(tops))
             if show_breadcrumbs:
-                output.lines(_counts(tops, counts))
+                output.lines(["", "Breadcrumb counts:"])
+                for session, _, level in nodes:
+                    indent, name = "  " * min(level + 1, 12), one_line(session.session_id)
+                    output.line(f"{indent}{name}: {counts[session.session_id]} breadcrumbs")
     else:
         _print_none(store, scan, f"No {status} work sessions")
     return places.print_problems(problems)
@@ -179,25 +189,6 @@ def _prune(top: Node, status: str | None, depth: int | None) -> bool:
         if is_shown and (status in (None, node.session.status) or node.children):
             wanted.add(id(node))
     return id(top) in wanted
-
-
-def _counted(store: WorkStore, tops: list[Node], problems: list[Problem]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for top in tops:
-        for node, _ in top.walk():
-            found = store.breadcrumbs(node.session.session_id)
-            counts[node.session.session_id] = len(found.breadcrumbs)
-            problems += found.problems
-    return counts
-
-
-def _object(node: Node, level: int, counts: dict[str, int]) -> dict[str, Any]:
-    """A session with its position, with the field names of docs/cli-json.md."""
-    return document_of(node.session) | {
-        "depth": level,
-        "flag": node.flag,
-        "breadcrumbs": counts.get(node.session.session_id),
-    }
 
 
 def _drawn(tops: list[Node]) -> Iterator[str]:
@@ -240,12 +231,3 @@ def _text(node: Node, branch: str, length: int | None, room: int | None) -> str:
     if room is None:
         return f"{start}{about}){end}"
     return fit(f"{start}{fit(about, max(room - cells(f'{start}){end}'), 4))}){end}", room)
-
-
-def _counts(tops: list[Node], counts: dict[str, int]) -> Iterator[str]:
-    yield ""
-    yield "Breadcrumb counts:"
-    for top in tops:
-        for node, level in top.walk():
-            name = one_line(node.session.session_id)
-            yield f"{'  ' * min(level + 1, 12)}{name}: {counts[node.session.session_id]} breadcrumbs"
