@@ -115,12 +115,9 @@ def _changing(name: str, words: str, more: str = "", option: click.Option | None
         session_id = store.resolve(session)
         before = store.load(session_id).status
         changed: WorkSession = getattr(store, name)(session_id, **given)
-        if json_:
-            output.value(document_of(changed))
-            return 0
-        places.done(f"{changed.session_id} is {changed.status}")
+        places.print_changed(changed, json_=json_)
         undo = "interrupt" if name == "resume" and before == "interrupted" else _UNDO.get(name)
-        if undo is not None:
+        if undo is not None and not json_:
             where = [] if root is None else ["--root", str(root)]
             print_command("undo", shell_line(["sessionary", "work", undo, changed.session_id, *where]))
         return 0

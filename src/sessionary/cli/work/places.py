@@ -17,7 +17,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.layout import project_of, root_in
 from sessionary.layouts.maestro.names import SESSION, default_root
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, document_of, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
 from sessionary.layouts.maestro.tree import forest, latest_key
@@ -167,6 +167,14 @@ def say(problem: Problem) -> None:
 def done(text: str) -> None:
     """Print the outcome."""
     output.line(f"{output.paint('✓', 'green')} {one_line(text)}")
+
+
+def print_changed(session: WorkSession, *, json_: bool) -> None:
+    """Print a session whose status was changed."""
+    if json_:
+        output.value(document_of(session))
+    else:
+        done(f"{session.session_id} is {session.status}")
 
 
 def none_there(store: WorkStore) -> None:

@@ -137,8 +137,14 @@ def close_command(
     There is no undo: the parent may have read the result.
     """
     store = places.store_at(root)
-    _refuse_top(store.find(child))
-    closed = store.close_subwork(store.resolve(child), summary, status, resume_parent=not no_resume_parent)
+    session = store.find(child)
+    if session.parent is None:  # a parent, named by mistake, would be ended instead of its sub-work
+        raise Invalid(
+            f"session {session.session_id} has no parent, so it is not sub-work",
+            session=session.session_id,
+            hint="give the id of the sub-work, or use `work close`",
+        )
+    closed = store.close_subwork(session.session_id, summary, status, resume_parent=not no_resume_parent)
     if json_:
         output.value(_closed(closed))
         return places.print_problems(())
@@ -164,22 +170,8 @@ def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
     There is no undo; the parent can be paused again.
     """
     store = places.store_at(root)
-    parent = store.resume_parent(store.resolve(child))
-    if json_:
-        output.value(document_of(parent))
-    else:
-        places.done(f"{parent.session_id} is {parent.status}")
+    places.print_changed(store.resume_parent(store.resolve(child)), json_=json_)
     return 0
-
-
-def _refuse_top(session: WorkSession) -> None:
-    """Refuse a session without a parent: a parent, named by mistake, would be ended instead of its sub-work."""
-    if session.parent is None:
-        raise Invalid(
-            f"session {session.session_id} has no parent, so it is not sub-work",
-            session=session.session_id,
-            hint="give the id of the sub-work, or use `work close`",
-        )
 
 
 def _effect(closed: Closed) -> list[str]:
