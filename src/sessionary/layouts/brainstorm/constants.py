@@ -44,8 +44,8 @@ def check_slug(slug: Any) -> str:
     Raises:
         InvalidId: it is not text of lower-case letters and digits with single hyphens between.
     """
-    if isinstance(slug, str) and len(slug) <= _LONGEST_SLUG and _SLUG.fullmatch(slug):
-        return slug
+    if is_slug(slug):
+        return str(slug)
     raise InvalidId(
         f"{slug!r} cannot name a brainstorm session",
         session=slug if isinstance(slug, str) else None,

@@ -1,8 +1,7 @@
 """The texts of a launch, a save, a step and the state of a session, in English and in French.
 
 The French texts are those of the format, whose prompts are French while its keys are English; they are
-written without accents there, and so here. A language is a table, and all tables have the same keys, so that
-a screen is in one language.
+written without accents there, and so here.
 """
 
 from __future__ import annotations
@@ -21,122 +20,83 @@ LANGUAGES: Final = ("en", "fr")
 RULE: Final = "-" * 55
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
-_WORDS: Final[dict[str, dict[str, str]]] = {
-    "en": {
-        "saved": "Session saved: {path}",
-        "found": 'Existing session found: "{slug}" (EMS: {ems})',
-        "activity": "   Last activity: {ago}",
-        "place": "   Phase: {phase} | Iteration: {iteration}",
-        "resume": "[1] Resume this session",
-        "new": "[2] New session",
-        "back": "Back {count} {iterations}",
-        "forward": "Forward {count} {iterations}",
-        "iteration": "   Iteration: {0} → {1}",
-        "ems": "   EMS: {0}/100 → {1}/100 ({delta:+d})",
-        "phase": "   Phase: {0} → {1}",
-        "questions": "   Questions restored (iteration {iteration}):",
-        "now": "just now",
-        "ahead": "in the future",
-        "unknown": "unknown",
-        "ago": "{count} {unit} ago",
-        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
-        "again": "   Resume: {command}",
-        "in_progress": "in progress",
-        "completed": "completed",
-        "abandoned": "abandoned",
-        "axes": "axes",
-        "weak": "weak",
-        "changed": "changed",
-        "worked": "worked",
-        "minutes": "{minutes} min",
-        "next": "next",
-        "suggests": "{phase} (the score suggests {suggested})",
-        "led": "{mode}, facilitated by {persona}",
-        "of": "{iteration} of {tip}",
-        "archived": "{id} is now in archive/",
-        "also": "also in progress: {slugs}",
-        "cleaned": "{slug} is old and was moved to .trash/",
-        "not_cleaned": "{slug} could not be cleaned up",
-        "notes": "{count} notes on the file: {command}",
-        "low_score": "finished with a score of {ems}, below {least}",
-        "is_open": "session {slug} is in progress",
-        "open_hint": "--resume continues it, --new moves it to archive/ and starts a new one",
-        "answer": "Answer",
-        "undo": "undo",
-        "go_forward": "forward",
-    },
-    "fr": {
-        "saved": "Session sauvegardee: {path}",
-        "found": 'Session existante detectee: "{slug}" (EMS: {ems})',
-        "activity": "   Derniere activite: {ago}",
-        "place": "   Phase: {phase} | Iteration: {iteration}",
-        "resume": "[1] Reprendre cette session",
-        "new": "[2] Nouvelle session",
-        "back": "Retour de {count} {iterations}",
-        "forward": "Avance de {count} {iterations}",
-        "iteration": "   Iteration: {0} → {1}",
-        "ems": "   EMS: {0}/100 → {1}/100 ({delta:+d})",
-        "phase": "   Phase: {0} → {1}",
-        "questions": "   Questions restaurees (iteration {iteration}):",
-        "now": "a l'instant",
-        "ahead": "dans le futur",
-        "unknown": "inconnue",
-        "ago": "il y a {count} {unit}",
-        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
-        "again": "   Reprendre: {command}",
-        "in_progress": "en cours",
-        "completed": "terminee",
-        "abandoned": "abandonnee",
-        "axes": "axes",
-        "weak": "faibles",
-        "changed": "modifiee",
-        "worked": "duree",
-        "minutes": "{minutes} min",
-        "next": "suivante",
-        "suggests": "{phase} (le score suggere {suggested})",
-        "led": "{mode}, menee par {persona}",
-        "of": "{iteration} sur {tip}",
-        "archived": "{id} est maintenant dans archive/",
-        "also": "aussi en cours: {slugs}",
-        "cleaned": "{slug} est ancienne, maintenant dans .trash/",
-        "not_cleaned": "{slug} n'a pas pu etre rangee",
-        "notes": "{count} remarques sur le fichier: {command}",
-        "low_score": "terminee avec un score de {ems}, sous {least}",
-        "is_open": "la session {slug} est en cours",
-        "open_hint": "--resume la reprend, --new la deplace dans archive/ et recommence",
-        "answer": "Reponse",
-        "undo": "annuler",
-        "go_forward": "avancer",
-    },
-}
-# Seconds, one, many. A month has thirty days here: times beyond weeks are approximate.
-_UNITS: Final[dict[str, tuple[tuple[int, str, str], ...]]] = {
-    "en": (
-        (365 * 86400, "year", "years"),
-        (30 * 86400, "month", "months"),
-        (86400, "day", "days"),
-        (3600, "hour", "hours"),
-        (60, "minute", "minutes"),
+_WORDS: Final[dict[str, tuple[str, str]]] = {
+    "saved": ("Session saved: {path}", "Session sauvegardee: {path}"),
+    "found": (
+        'Existing session found: "{slug}" (EMS: {ems})',
+        'Session existante detectee: "{slug}" (EMS: {ems})',
     ),
-    "fr": (
-        (365 * 86400, "an", "ans"),
-        (30 * 86400, "mois", "mois"),
-        (86400, "jour", "jours"),
-        (3600, "heure", "heures"),
-        (60, "minute", "minutes"),
+    "activity": ("   Last activity: {ago}", "   Derniere activite: {ago}"),
+    "place": ("   Phase: {phase} | Iteration: {iteration}", "   Phase: {phase} | Iteration: {iteration}"),
+    "resume": ("[1] Resume this session", "[1] Reprendre cette session"),
+    "new": ("[2] New session", "[2] Nouvelle session"),
+    "back": ("Back {count} {iterations}", "Retour de {count} {iterations}"),
+    "forward": ("Forward {count} {iterations}", "Avance de {count} {iterations}"),
+    "iteration": ("   Iteration: {0} → {1}", "   Iteration: {0} → {1}"),
+    "ems": ("   EMS: {0}/100 → {1}/100 ({delta:+d})", "   EMS: {0}/100 → {1}/100 ({delta:+d})"),
+    "phase": ("   Phase: {0} → {1}", "   Phase: {0} → {1}"),
+    "questions": (
+        "   Questions restored (iteration {iteration}):",
+        "   Questions restaurees (iteration {iteration}):",
     ),
+    "now": ("just now", "a l'instant"),
+    "ahead": ("in the future", "dans le futur"),
+    "unknown": ("unknown", "inconnue"),
+    "ago": ("{count} {unit} ago", "il y a {count} {unit}"),
+    "saved_at": (
+        "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
+        "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
+    ),
+    "again": ("   Resume: {command}", "   Reprendre: {command}"),
+    "in_progress": ("in progress", "en cours"),
+    "completed": ("completed", "terminee"),
+    "abandoned": ("abandoned", "abandonnee"),
+    "axes": ("axes", "axes"),
+    "weak": ("weak", "faibles"),
+    "changed": ("changed", "modifiee"),
+    "worked": ("worked", "duree"),
+    "minutes": ("{minutes} min", "{minutes} min"),
+    "next": ("next", "suivante"),
+    "suggests": ("{phase} (the score suggests {suggested})", "{phase} (le score suggere {suggested})"),
+    "led": ("{mode}, facilitated by {persona}", "{mode}, menee par {persona}"),
+    "of": ("{iteration} of {tip}", "{iteration} sur {tip}"),
+    "archived": ("{id} is now in archive/", "{id} est maintenant dans archive/"),
+    "also": ("also in progress: {slugs}", "aussi en cours: {slugs}"),
+    "cleaned": ("{slug} is old and was moved to .trash/", "{slug} est ancienne, maintenant dans .trash/"),
+    "not_cleaned": ("{slug} could not be cleaned up", "{slug} n'a pas pu etre rangee"),
+    "notes": ("{count} notes on the file: {command}", "{count} remarques sur le fichier: {command}"),
+    "low_score": (
+        "finished with a score of {ems}, below {least}",
+        "terminee avec un score de {ems}, sous {least}",
+    ),
+    "is_open": ("session {slug} is in progress", "la session {slug} est en cours"),
+    "open_hint": (
+        "--resume continues it, --new moves it to archive/ and starts a new one",
+        "--resume la reprend, --new la deplace dans archive/ et recommence",
+    ),
+    "answer": ("Answer", "Reponse"),
+    "undo": ("undo", "annuler"),
+    "go_forward": ("forward", "avancer"),
 }
+# Seconds, then one and many in each language. A month has thirty days here: times beyond weeks are approximate.
+_UNITS: Final = (
+    (365 * 86400, ("year", "years"), ("an", "ans")),
+    (30 * 86400, ("month", "months"), ("mois", "mois")),
+    (86400, ("day", "days"), ("jour", "jours")),
+    (3600, ("hour", "hours"), ("heure", "heures")),
+    (60, ("minute", "minutes"), ("minute", "minutes")),
+)
 
 
 def words(lang: str) -> dict[str, str]:
-    """The table of a language.
+    """The texts in a language.
 
     Raises:
         Invalid: the language is unknown.
     """
-    if lang not in _WORDS:
+    if lang not in LANGUAGES:
         raise Invalid(f"no messages in language {lang!r}", hint=f"use one of: {', '.join(LANGUAGES)}")
-    return _WORDS[lang]
+    return {name: texts[LANGUAGES.index(lang)] for name, texts in _WORDS.items()}
 
 
 def say(lang: str, name: str, **values: object) -> str:
@@ -146,45 +106,42 @@ def say(lang: str, name: str, **values: object) -> str:
 
 def saved(path: str, lang: str = "en") -> str:
     """The line after a save."""
-    return words(lang)["saved"].format(path=path)
+    return say(lang, "saved", path=path)
 
 
 def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -> str:
     """The output of an explicit save: the file, the state of the session, and the command that resumes it."""
-    table = words(lang)
+    phase = session.phase.capitalize()
     return "\n".join([
-        table["saved"].format(path=path),
-        table["saved_at"].format(
-            ems=session.ems, phase=session.phase.capitalize(), iteration=session.iteration
-        ),
-        table["again"].format(command=command),
+        saved(path, lang),
+        say(lang, "saved_at", ems=session.ems, phase=phase, iteration=session.iteration),
+        say(lang, "again", command=command),
     ])  # fmt: skip
 
 
 def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
     """How long ago a time was, in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
-    table = words(lang)
     if then is None:
-        return table["unknown"]
+        return say(lang, "unknown")
     seconds = (now - then).total_seconds()
-    for size, one, many in _UNITS[lang]:
+    for size, *names in _UNITS:
         count = int(abs(seconds) // size)
         if count and seconds < 0:
-            return table["ahead"]
+            return say(lang, "ahead")
         if count:
-            return table["ago"].format(count=count, unit=one if count == 1 else many)
-    return table["now"]
+            return say(lang, "ago", count=count, unit=names[LANGUAGES.index(lang)][count > 1])
+    return say(lang, "now")
 
 
 def launch_prompt(row: Row, now: datetime, lang: str = "en", *, choices: bool = True) -> str:
     """The output of a launch for a session that can be resumed, with its two choices if there is a terminal."""
-    table = words(lang)
+    phase = (row.phase or "?").capitalize()
     return "\n".join([
         RULE,
-        table["found"].format(slug=row.slug, ems="?" if row.ems is None else row.ems),
-        table["activity"].format(ago=ago(row.updated, now, lang)),
-        table["place"].format(phase=(row.phase or "?").capitalize(), iteration=row.iteration or "?"),
-        *(["", table["resume"], table["new"]] if choices else []),
+        say(lang, "found", slug=row.slug, ems="?" if row.ems is None else row.ems),
+        say(lang, "activity", ago=ago(row.updated, now, lang)),
+        say(lang, "place", phase=phase, iteration=row.iteration or "?"),
+        *(["", say(lang, "resume"), say(lang, "new")] if choices else []),
         RULE,
     ])  # fmt: skip
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -32,7 +30,6 @@ from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.replay import operations_back
 from sessionary.layouts.orchestrator.times import parse, stamp
 
-OPEN_FEATURES = 32
 LOOK_BACK = 256
 """Maximum number of lines after the last one of ours for which the next writer still finds it."""
 
@@ -267,30 +264,3 @@ def _entry(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-class Pool:
-    """The open features of a store: the last ones used, so that their files stay open between calls."""
-
-    def __init__(self, fs: Fs, index: Index, now: Callable[[], datetime]) -> None:
-        self._fs, self._index, self._now = fs, index, now
-        self._open: OrderedDict[str, Feature] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def get(self, folder: str) -> Feature:
-        """The feature in a folder. One that drops out of the pool closes its files after its last use."""
-        with self._guard:
-            feature = self._open.get(folder)
-            if feature is None:
-                feature = self._open[folder] = Feature(self._fs, folder, self._index, self._now)
-                if len(self._open) > OPEN_FEATURES:
-                    self._open.popitem(last=False)
-            self._open.move_to_end(folder)
-            return feature
-
-    def drop(self, folder: str) -> None:
-        """Remove a feature whose folder has moved."""
-        with self._guard:
-            feature = self._open.pop(folder, None)
-        if feature is not None:
-            feature.journal.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -40,7 +41,7 @@ from sessionary.layouts.orchestrator import (
     status,
 )
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
-from sessionary.layouts.orchestrator.feature import Feature, Pool, missing, with_artifacts
+from sessionary.layouts.orchestrator.feature import Feature, missing, with_artifacts
 from sessionary.layouts.orchestrator.history import chosen, read_history
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.repairing import Repaired
@@ -51,6 +52,7 @@ from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem
 
 TIMEOUT: Final = 5.0
+OPEN_FEATURES: Final = 32
 DEFAULT_AGENT: Final = "sessionary"
 TOUCH_EVERY: Final = timedelta(minutes=1)
 """How often `last_active` of a feature in the list is updated at most."""
@@ -129,8 +131,9 @@ class FeatureStore:
     def _open(self, fs: Fs, now: Callable[[], datetime]) -> None:
         self._fs = fs
         self._now = now
-        self._index = Index(fs, self._root, self.timeout)
-        self._pool = Pool(fs, self._index, now)
+        self._index = index = Index(fs, self._root, self.timeout)
+        # The last ones used, so that their files stay open between calls; they are closed with the last reference.
+        self._feature = lru_cache(OPEN_FEATURES)(lambda folder: Feature(fs, folder, index, now))
 
     @classmethod
     def with_fs(
@@ -157,7 +160,7 @@ class FeatureStore:
         with self._call("update", file, feature_id):
             names.check_id(feature_id)
             self._check_acknowledged(agent)
-            feature = self._pool.get(f"{self._root}/{feature_id}")
+            feature = self._feature(f"{self._root}/{feature_id}")
             with feature.held(self.timeout):
                 yield feature
 
@@ -661,14 +664,14 @@ class FeatureStore:
                     path=archived,
                     hint="`sessionary feature list --archived` lists the archive",
                 )
-            feature = self._pool.get(archived)
+            feature = self._feature(archived)
             with feature.held(self.timeout):
                 return self._moved(feature, target)
 
     def _moved(self, feature: Feature, target: str) -> Path:
         atomic.move_folder(feature.folder, target, fs=self._fs)
         feature.moved(target)
-        self._pool.drop(feature.folder)
+        self._feature.cache_clear()
         return Path(target)
 
     # -- recovery
@@ -697,7 +700,7 @@ class FeatureStore:
         if bad_bytes not in ("replace", "drop"):
             raise Invalid(f"Unknown bad_bytes value: {bad_bytes!r}", hint="use 'replace' or 'drop'")
         with self._call("update", names.STATE, feature_id):
-            feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
+            feature = self._feature(f"{self._root}/{names.check_id(feature_id)}")
             with feature.held(self.timeout):
                 done = repairing.repair_feature(
                     feature,

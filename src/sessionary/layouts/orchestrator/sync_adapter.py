@@ -20,7 +20,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, stat_or_none, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
 from sessionary.layouts.base import MayMatch, Part, PartKind
-from sessionary.layouts.fields import Merged, overruled
+from sessionary.layouts.fields import Merged, merge_fields, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.history import parse_history
@@ -183,20 +183,9 @@ def _order(state: StateFile) -> tuple[Any, ...]:
 
 def _brought_together(before: StateFile | None, later: StateFile, earlier: StateFile) -> dict[str, Any]:
     """The later state, with the changes that only the earlier one has."""
-    document = {**later.document, CURRENT: dict(later.document[CURRENT])}
     if before is None:
-        return document
-    for holder, old, other in (
-        (document[CURRENT], before.document[CURRENT], earlier.document[CURRENT]),
-        (document, before.document, earlier.document),
-    ):
-        for name in [name for name in {**old, **other} if name not in (CURRENT, "last_updated")]:
-            unchanged = holder.get(name, _NONE) == old.get(name, _NONE)
-            if unchanged and name in other:
-                holder[name] = other[name]
-            elif unchanged:
-                holder.pop(name, None)
-    return document
-
-
-_NONE: Final = object()
+        return later.document
+    last = later.document[CURRENT]
+    current = merge_fields(before.document[CURRENT], last, earlier.document[CURRENT])
+    document = merge_fields(before.document, later.document, earlier.document)
+    return {**document, CURRENT: {**current, "last_updated": last["last_updated"]}}

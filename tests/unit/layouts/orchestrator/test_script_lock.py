@@ -162,7 +162,7 @@ def test_a_list_goes_on_while_a_feature_is_written(store: Any, home: Path, featu
 
 def test_two_stores_of_one_process_keep_one_another_out(make: Any, feature: Path) -> None:
     one, other = make(), make(timeout=0.05)
-    with one._pool.get(str(feature)).held(1), pytest.raises(Locked):
+    with one._feature(str(feature)).held(1), pytest.raises(Locked):
         other.update(ID)
     assert isinstance(other, FeatureStore)
     other.update(ID)
