@@ -175,16 +175,12 @@ def _missing(faults: Faults, session: dict[str, Any], strict: bool) -> None:
     for name in REQUIRED:
         if session.get(name) is not None:
             continue
+        keys, repair = ["session", name], f"add {name} below session"
         if strict or name in IDENTITY:
-            faults.add("missing_field", ["session", name], "is missing", f"add {name} below session")
+            faults.add("missing_field", keys, "is missing", repair)
         else:
-            faults.add(
-                "defaulted_field",
-                ["session", name],
-                "is missing; the default is used",
-                f"add {name} below session, or leave it",
-                Severity.note,
-            )
+            words, repair = "is missing; the default is used", f"{repair}, or leave it"
+            faults.add("defaulted_field", keys, words, repair, Severity.note)
 
 
 def _map(
@@ -202,40 +198,28 @@ def _map(
 
 def _inside(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, strict: bool) -> None:
     if rule.choices and value not in rule.choices:
-        faults.add(
-            "strange_word",
-            keys,
-            f"is {value!r}, not one of {', '.join(rule.choices)}",
-            "correct the value, or leave it: it is kept",
-            Severity.stops_resume if strict else Severity.cosmetic,
-        )
+        words = f"is {value!r}, not one of {', '.join(rule.choices)}"
+        severity = Severity.stops_resume if strict else Severity.cosmetic
+        faults.add("strange_word", keys, words, "correct the value, or leave it: it is kept", severity)
     if rule.kind == "flag" and isinstance(value, str):
-        faults.add(
-            "word_as_flag", keys, f"is the text {value!r}", "write true or false instead", Severity.note
-        )
-        return
-    if rule.table is None:
-        return
-    if rule.kind == "map":
+        words = f"is the text {value!r}"
+        faults.add("word_as_flag", keys, words, "write true or false instead", Severity.note)
+    elif rule.table is not None and rule.kind == "map":
         _map(faults, keys, rule.table, value, strict)
-    for place, item in enumerate(value if rule.kind == "list" else ()):
-        _map(faults, [*keys, place], rule.table, item, strict)
+    elif rule.table is not None:
+        for place, item in enumerate(value):
+            _map(faults, [*keys, place], rule.table, item, strict)
 
 
 def _misfit(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, strict: bool) -> None:
     # A list of another type, or a wrong identity field, stops; other faults are kept unchanged.
     grave = strict or rule.kind == "list" or (len(keys) == 2 and keys[-1] in IDENTITY)
-    wanted = _KINDS.get(rule.kind) or f"a whole number from {rule.low}" + (
-        "" if rule.high is None else f" to {rule.high}"
-    )
+    upper = "" if rule.high is None else f" to {rule.high}"
+    wanted = _KINDS.get(rule.kind) or f"a whole number from {rule.low}{upper}"
     text = repr(value)
-    faults.add(
-        "bad_field" if grave else "odd_value",
-        keys,
-        f"must be {wanted}, not {text if len(text) <= 40 else text[:37] + '...'}",
-        f"write {wanted}",
-        Severity.stops_resume if grave else Severity.cosmetic,
-    )
+    words = f"must be {wanted}, not {text if len(text) <= 40 else text[:37] + '...'}"
+    severity = Severity.stops_resume if grave else Severity.cosmetic
+    faults.add("bad_field" if grave else "odd_value", keys, words, f"write {wanted}", severity)
 
 
 def _fits(rule: Rule, value: Any) -> bool:
@@ -257,23 +241,18 @@ def _fits(rule: Rule, value: Any) -> bool:
 
 
 def _identity(faults: Faults, session: dict[str, Any], slug: str | None) -> None:
-    own = session.get("slug")
-    if isinstance(own, str) and not is_slug(own):
-        faults.add(
-            "bad_field", ["session", "slug"], f"is {own!r}", "use lower-case words with hyphens between"
-        )
-    elif isinstance(own, str) and slug is not None and own != slug:
-        faults.add(
-            "slug_differs",
-            ["session", "slug"],
-            f"is {own}, but the file is named {slug}",
-            "rename the file, or correct the slug",
-        )
-    ident = session.get("id")
-    if isinstance(ident, str) and isinstance(own, str) and not is_id(ident, own):
-        faults.add(
-            "bad_field", ["session", "id"], f"is {ident!r}", f"write the slug and a day: {own}-2026-01-09"
-        )
+    own, ident = session.get("slug"), session.get("id")
+    if not isinstance(own, str):
+        return
+    if not is_slug(own):
+        repair = "use lower-case words with hyphens between"
+        faults.add("bad_field", ["session", "slug"], f"is {own!r}", repair)
+    elif slug is not None and own != slug:
+        words = f"is {own}, but the file is named {slug}"
+        faults.add("slug_differs", ["session", "slug"], words, "rename the file, or correct the slug")
+    if isinstance(ident, str) and not is_id(ident, own):
+        repair = f"write the slug and a day: {own}-2026-01-09"
+        faults.add("bad_field", ["session", "id"], f"is {ident!r}", repair)
 
 
 def _flags(faults: Faults, session: dict[str, Any]) -> None:
@@ -281,50 +260,34 @@ def _flags(faults: Faults, session: dict[str, Any]) -> None:
     for name in ("party", "panel"):
         active = read_flag(session.get(f"{name}_active"))
         if mode in MODES and active is not None and active != (mode == name):
-            faults.add(
-                "mode_differs",
-                ["session", f"{name}_active"],
-                f"is {str(active).lower()}, but the mode is {mode}, which is used",
-                "correct one of them",
-                Severity.cosmetic,
-            )
+            words = f"is {str(active).lower()}, but the mode is {mode}, which is used"
+            keys = ["session", f"{name}_active"]
+            faults.add("mode_differs", keys, words, "correct one of them", Severity.cosmetic)
 
 
 def _history(faults: Faults, session: dict[str, Any]) -> None:
     history, iteration = session.get("history"), session.get("iteration")
     if not isinstance(history, list) or not history:
         return
-    live: dict[int, int] = {}
+    live: dict[int, dict[str, Any]] = {}
     for place, entry in enumerate(history):
-        if not isinstance(entry, dict) or read_flag(entry.get("superseded")):
-            continue
-        number = entry.get("iteration")
-        if type(number) is int and number in live:
-            _repeated(faults, ["session", "history", place], f"iteration {number}", "the later one is used")
-        if type(number) is int:
-            live[number] = place
+        number = entry.get("iteration") if isinstance(entry, dict) else None
+        if type(number) is int and not read_flag(entry.get("superseded")):
+            if number in live:
+                _repeated(faults, "history", place, f"iteration {number}", "the later one is used")
+            live[number] = entry
     if type(iteration) is not int:
         return
     if iteration not in live:
-        faults.add(
-            "no_entry",
-            ["session", "iteration"],
-            f"is {iteration}, which the history lacks",
-            "nothing is lost; back and continue use the existing entries",
-            Severity.note,
-        )
+        words = f"is {iteration}, which the history lacks"
+        repair = "nothing is lost; back and continue use the existing entries"
+        faults.add("no_entry", ["session", "iteration"], words, repair, Severity.note)
         return
-    entry = history[live[iteration]]
     for name in ("ems", "phase"):
-        here, there = session.get(name), entry.get(name)
+        here, there = session.get(name), live[iteration].get(name)
         if here is not None and there is not None and here != there:
-            faults.add(
-                "cursor_differs",
-                ["session", name],
-                f"is {here}, but {there} in the entry of iteration {iteration}",
-                "correct one of them",
-                Severity.note,
-            )
+            words = f"is {here}, but {there} in the entry of iteration {iteration}"
+            faults.add("cursor_differs", ["session", name], words, "correct one of them", Severity.note)
 
 
 def _numbers(faults: Faults, session: dict[str, Any]) -> None:
@@ -332,31 +295,20 @@ def _numbers(faults: Faults, session: dict[str, Any]) -> None:
     ideas = session.get("ideas")
     for place, idea in enumerate(ideas if isinstance(ideas, list) else ()):
         number = idea.get("id") if isinstance(idea, dict) else None
-        if type(number) is int and number in seen:
-            _repeated(faults, ["session", "ideas", place], f"idea {number}", "the first one is used")
         if type(number) is int:
+            if number in seen:
+                _repeated(faults, "ideas", place, f"idea {number}", "the first one is used")
             seen.add(number)
-    axes = session.get("ems_axes")
-    if isinstance(axes, dict) and all(is_whole(axes.get(name), 0, 100) for name in AXES):
-        score = score_of(axes)
-        if is_whole(session.get("ems"), 0, 100) and session["ems"] != score:
-            faults.add(
-                "ems_differs",
-                ["session", "ems"],
-                f"is {session['ems']}, but the axes give {score}",
-                "correct the score or the axes",
-                Severity.cosmetic,
-            )
+    axes, ems = session.get("ems_axes"), session.get("ems")
+    valid = isinstance(axes, dict) and all(is_whole(axes.get(name), 0, 100) for name in AXES)
+    if isinstance(axes, dict) and valid and is_whole(ems, 0, 100) and ems != score_of(axes):
+        words, repair = f"is {ems}, but the axes give {score_of(axes)}", "correct the score or the axes"
+        faults.add("ems_differs", ["session", "ems"], words, repair, Severity.cosmetic)
 
 
-def _repeated(faults: Faults, keys: Sequence[str | int], what: str, rule: str) -> None:
-    faults.add(
-        "repeated_number",
-        keys,
-        f"duplicate {what}; {rule}",
-        "give each a number of its own",
-        Severity.cosmetic,
-    )
+def _repeated(faults: Faults, name: str, place: int, what: str, rule: str) -> None:
+    words, repair = f"duplicate {what}; {rule}", "give each a number of its own"
+    faults.add("repeated_number", ["session", name, place], words, repair, Severity.cosmetic)
 
 
 def read_flag(value: Any) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -219,10 +219,10 @@ def not_here(fs: Fs, folder: str) -> Iterator[Problem]:
             yield not_downloaded(f"{folder}/{name}", original)
 
 
-def rows(fs: Fs, folder: str) -> Iterator[Row]:
-    """The list entry of every session in a folder, by name."""
-    for slug in names(fs, folder):
-        row = row_at(fs, f"{folder}/{slug}{SUFFIX}", slug)
+def rows(fs: Fs, folder: str, slug_of: Callable[[str], str] = str) -> Iterator[Row]:
+    """The list entry of every session in a folder, by name; `slug_of` gives the slug for the name of a file."""
+    for name in names(fs, folder):
+        row = row_at(fs, f"{folder}/{name}{SUFFIX}", slug_of(name))
         if row is not None:
             yield row
 

@@ -601,8 +601,8 @@ class BrainstormStore:
             AmbiguousId: several begin so.
         """
         if archived:
-            rows = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)
-            ids, slugs = [row.name for row in rows], [row.slug for row in rows]
+            found = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)
+            ids, slugs = [row.name for row in found], [row.slug for row in found]
         else:
             ids = slugs = self.trashed()
         if name in ids or name in slugs:
@@ -614,12 +614,7 @@ class BrainstormStore:
 
     def archived(self) -> list[Row]:
         """The sessions in `archive/`, by file name; damaged ones too. Reads only."""
-        folder = os.path.join(self.folder, trash.ARCHIVE)
-        found = (
-            row_at(self._files.fs, os.path.join(folder, f"{name}{SUFFIX}"), trash.slug_of(name))
-            for name in names(self._files.fs, folder)
-        )
-        return [row for row in found if row is not None]
+        return [*rows(self._files.fs, os.path.join(self.folder, trash.ARCHIVE), trash.slug_of)]
 
     def restore_archived(self, name: str, *, replace: bool = False, now: datetime | None = None) -> str:
         """Restore a session from `archive/`, with its archived status; return its path.
@@ -653,10 +648,8 @@ class BrainstormStore:
 
     def _in_archive(self, name: str) -> Row:
         """The archived session of that name; for a slug the one that changed last."""
-        rows = self.archived()
-        exact = [row for row in rows if row.name == name]
-        same_slug = [row for row in rows if row.slug == name]
-        found = exact or sorted(same_slug, key=lambda row: believed(row.updated))
+        ended = sorted(self.archived(), key=lambda row: believed(row.updated))
+        found = [row for row in ended if row.name == name] or [row for row in ended if row.slug == name]
         if not found:
             raise NotFound(
                 f"no session {name} in the archive",

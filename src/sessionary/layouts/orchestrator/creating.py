@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sessionary.codec.yaml_write import dump_yaml
@@ -77,29 +78,24 @@ def exists(fs: Fs, home: str, found: IndexFile, feature_id: str) -> bool:
 
 
 def _free(fs: Fs, home: str, found: IndexFile, new: New) -> str:
-    taken: Callable[[str], bool] = lambda made: exists(fs, home, found, made)  # noqa: E731
     if new.feature_id is None:
-        return names.free_id(new.name, new.now.date(), taken)
-    if taken(new.feature_id):
+        return names.free_id(new.name, new.now.date(), partial(exists, fs, home, found))
+    if exists(fs, home, found, new.feature_id):
         raise _taken(fs, home, new.feature_id)
     return new.feature_id
 
 
 def _taken(fs: Fs, home: str, feature_id: str) -> AlreadyExists:
     """The error for an id that is taken, naming what has it."""
-    path, hint = (
-        f"{home}/{feature_id}",
-        "choose another id, or give none: then a free one is made from the name",
-    )
+    path, archived = f"{home}/{feature_id}", f"{home}/{names.ARCHIVE}/{feature_id}"
     message = f"Feature {feature_id} already exists"
-    if (
-        stat_or_none(fs, path) is None
-        and stat_or_none(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
-    ):
-        path = f"{home}/{names.ARCHIVE}/{feature_id}"
-        message += ", in the archive"
+    hint = "choose another id, or give none: then a free one is made from the name"
+    if stat_or_none(fs, path) is not None:
+        pass
+    elif stat_or_none(fs, archived) is not None:
+        path, message = archived, f"{message}, in the archive"
         hint += f"; `sessionary feature unarchive {feature_id}` restores that one"
-    elif stat_or_none(fs, path) is None:
+    else:
         path = f"{home}/{names.INDEX}"
         message = f"{feature_id} is in the list of features, but its folder is missing"
         hint = "restore the folder; or `sessionary feature repair --rebuild-index` removes the row"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from itertools import count
 
@@ -107,10 +107,6 @@ def free_id(name: str, day: date, taken: Callable[[str], bool]) -> str:
     Raises:
         InvalidId: the name has no letter or digit for a slug.
     """
-    return next(made for made in _ids(name, day) if not taken(made))
-
-
-def _ids(name: str, day: date) -> Iterator[str]:
     plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
     slug = _NO_SLUG.sub("-", plain).strip("-")[:MAX_SLUG].strip("-")
     if not slug:
@@ -118,6 +114,5 @@ def _ids(name: str, day: date) -> Iterator[str]:
             f"No id can be made from the name {name!r}",
             hint="give an id, or a name with Latin letters or digits",
         )
-    yield f"{slug}-{day.isoformat()}"
-    for number in count(2):
-        yield f"{slug}-{number}-{day.isoformat()}"
+    made = (f"{slug}{f'-{number}' if number > 1 else ''}-{day.isoformat()}" for number in count(1))
+    return next(feature_id for feature_id in made if not taken(feature_id))

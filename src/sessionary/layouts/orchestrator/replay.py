@@ -21,45 +21,47 @@ from sessionary.layouts.orchestrator.times import parse
 UNKNOWN: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Replayed:
     """The state that a history gives; None or UNKNOWN for what it does not give.
 
     Attributes:
+        entries: how many entries there are.
+        first: the time of the first entry.
         active_task: the id, None for no task, UNKNOWN if no line says.
         model_in_use: the model.
         started_at: when the feature began, if a line says so.
         last_updated: the newest time that counts.
-        first: the time of the first entry.
-        status: of the feature, if it was ever paused, resumed or completed.
-        entries: how many entries there are.
     """
 
+    entries: int
+    first: datetime | None = None
     active_task: Any = UNKNOWN
     model_in_use: str | None = None
     started_at: datetime | None = None
     last_updated: datetime | None = None
-    first: datetime | None = None
-    status: str | None = None
-    entries: int = 0
 
 
 def replay(values: Sequence[dict[str, Any]]) -> Replayed:
     """The state after these entries."""
-    ours = last_operation(values)
-    first = next((time for entry in values if (time := parse(entry.get("timestamp")))), None)
-    if ours is None:
-        return _of_commands(values, first)
-    state = ours[entries.STATE]
-    return Replayed(
-        state.get("active_task"),
-        state.get("model_in_use"),
-        parse(state.get("started_at")),
-        parse(ours.get("timestamp")),
-        first,
-        status_of(values),
-        len(values),
-    )
+    times = [time for entry in values if (time := parse(entry.get("timestamp")))]
+    found = Replayed(len(values), times[0] if times else None)
+    operation = last_operation(values)
+    if operation is not None:
+        state = operation[entries.STATE]
+        found.active_task, found.model_in_use = state.get("active_task"), state.get("model_in_use")
+        found.started_at, found.last_updated = parse(state.get("started_at")), parse(operation["timestamp"])
+        return found
+    # In the sense of the contract's scripts: the last successful command with the key decides.
+    found.last_updated = max(times, default=None)
+    for entry in values:
+        kind = entries.kind_of(entry)
+        counts = kind in ("event", "phase") or entry.get("status") == entries.SUCCESS
+        if counts and "task_id" in entry and isinstance(entry["task_id"], str | None):
+            found.active_task = entry["task_id"]
+        if kind == "command" and counts and entry.get("model") in MODELS:
+            found.model_in_use = entry["model"]
+    return found
 
 
 def last_operation(values: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -77,18 +79,14 @@ def operations_back(backwards: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
     for entry in backwards:
         if isinstance(entry.get(entries.REVOKES), str):
             revoked.add(entry[entries.REVOKES])
-        elif is_operation(entry) and entry["timestamp"] not in revoked:
+        elif _is_operation(entry) and entry["timestamp"] not in revoked:
             yield entry
 
 
-def is_operation(entry: dict[str, Any]) -> bool:
+def _is_operation(entry: dict[str, Any]) -> bool:
     """True for a line that records a resulting state."""
-    return (
-        entries.STATE in entry
-        and entry.get("status") == entries.SUCCESS
-        and isinstance(entry[entries.STATE], dict)
-        and isinstance(entry.get("timestamp"), str)
-    )
+    logged = isinstance(entry.get(entries.STATE), dict) and isinstance(entry.get("timestamp"), str)
+    return logged and entry.get("status") == entries.SUCCESS
 
 
 def status_of(values: Sequence[dict[str, Any]]) -> str | None:
@@ -134,21 +132,3 @@ def fields_behind(state: FeatureState, values: Sequence[dict[str, Any]]) -> dict
 
 def _may_be(name: str, value: Any) -> bool:
     return value in MODELS if name == "model_in_use" else isinstance(value, str | None)
-
-
-def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Replayed:
-    """In the sense of the contract's scripts: the last successful command with the key decides."""
-    task: Any = UNKNOWN
-    model: str | None = None
-    newest: datetime | None = None
-    for entry in values:
-        time = parse(entry.get("timestamp"))
-        if time is not None and (newest is None or time > newest):
-            newest = time
-        kind = entries.kind_of(entry)
-        counts = kind in ("event", "phase") or entry.get("status") == entries.SUCCESS
-        if counts and "task_id" in entry and isinstance(entry["task_id"], str | None):
-            task = entry["task_id"]
-        if kind == "command" and counts and entry.get("model") in MODELS:
-            model = entry["model"]
-    return Replayed(task, model, None, newest, first, None, len(values))

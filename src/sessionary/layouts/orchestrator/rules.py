@@ -43,27 +43,29 @@ def task_moves(task: str, old: str, new: str, *, feature: str = "ID", reopen: bo
         SchemaError: the status does not exist.
         TransitionError: the transition is not allowed.
     """
-    check_word("status", new, TASK_STATUSES)
-    return _moves(f"task {task}", old, new, TASK_MOVES, feature, reopened=IN_PROGRESS if reopen else None)
+    return _moves(f"task {task}", old, new, TASK_MOVES, feature, IN_PROGRESS, reopen)
 
 
 def feature_moves(feature: str, old: str, new: str, *, reopen: bool = False) -> bool:
     """True if the feature changes; False if it has that status already. Raises as `task_moves`."""
-    check_word("status", new, FEATURE_STATUSES)
-    return _moves(f"feature {feature}", old, new, FEATURE_MOVES, feature, reopened=ACTIVE if reopen else None)
+    return _moves(f"feature {feature}", old, new, FEATURE_MOVES, feature, ACTIVE, reopen)
 
 
 def _moves(
-    what: str, old: str, new: str, moves: Mapping[str, tuple[str, ...]], feature: str, *, reopened: str | None
+    what: str,
+    old: str,
+    new: str,
+    moves: Mapping[str, tuple[str, ...]],
+    feature: str,
+    reopened: str,
+    reopen: bool,
 ) -> bool:
-    if old == new:
-        return False
+    check_word("status", new, tuple(moves))
     allowed = moves.get(old, ())
-    if new in allowed or (old == COMPLETED and new == reopened):
-        return True
+    if old == new or new in allowed or (old == COMPLETED and new == reopened and reopen):
+        return old != new
     if old == COMPLETED:
-        status = IN_PROGRESS if IN_PROGRESS in moves else ACTIVE
-        hint = f"a completed one stays completed; --reopen makes it {status}"
+        hint = f"a completed one stays completed; --reopen makes it {reopened}"
     elif old not in moves:
         hint = f"{old!r} is not a known status; `sessionary feature repair {feature}` sets one"
     else:
