@@ -372,19 +372,3 @@ class Skipped(NamedTuple):
 
 Item = Message | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
 """What reading a session yields."""
-
-
-class FileCursor(Struct, frozen=True):
-    """How far a reader has come in one file: the file's identity, and the offset of the next unread byte."""
-
-    device: int
-    inode: int
-    offset: int
-
-
-class Entry(Struct, frozen=True):
-    """One record of a session in reading order, with the cursor that resumes after it."""
-
-    index: int
-    record: Record
-    after: FileCursor

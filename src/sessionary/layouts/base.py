@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.disk.fs import Fs
-from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef, Summary
+from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -176,6 +176,18 @@ class Layout(Protocol):
         """
         ...
 
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
+
+        Args:
+            ref: the session.
+            fold: what its messages add up to, to compare documents with them, and for the time of the last change.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        ...
+
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         """The raw files of a session, without locks and temporary files."""
         ...
@@ -200,36 +212,6 @@ class Retains(Protocol):
 
     def retention(self) -> Retention | None:
         """When it deletes them; None if it keeps them. Reads its settings, never its credentials."""
-        ...
-
-
-@runtime_checkable
-class HasHeader(Protocol):
-    """A layout whose summary is folded from `read`."""
-
-    def header(self, ref: SessionRef, fold: Fold) -> Header:
-        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
-
-        Args:
-            ref: the session.
-            fold: what its messages add up to, to compare documents with them, and for the time of the last change.
-
-        Raises:
-            NotFound: the session is gone.
-        """
-        ...
-
-
-@runtime_checkable
-class Summarizes(Protocol):
-    """A layout that makes its summary by itself."""
-
-    def summary(self, ref: SessionRef) -> Summary:
-        """What a list shows. MUST read the conversation at most once, in bounded memory, and no event log.
-
-        Raises:
-            NotFound: the session is gone.
-        """
         ...
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, HasHeader, Layout, Summarizes
+from sessionary.layouts.base import Capability, Layout
 from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
 from sessionary.transcript.fold import Fold, Progress, resumed, short_title
 
@@ -46,9 +44,6 @@ def summarize(
     Raises:
         NotFound: the session is gone.
     """
-    if isinstance(layout, Summarizes):
-        return Summarized(_with_nested(layout, layout.summary(ref)), None)
-    assert isinstance(layout, HasHeader)
     fold = None if before is None else resumed(before.state)
     after = None if before is None or fold is None else before.cursor
     fold, cursor, failed = fold or Fold(), None, list[Problem]()
@@ -86,10 +81,10 @@ def summarize(
         header.cwd or fold.fact("cwd"),
         header.branch or fold.fact("branch"),
         fold.daily_usage(),
-        header.nested or fold.fact("nested") is not None,
+        # Ids of which a later part tells sessions apart are those of sub-agents.
+        header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )
-    summary = _with_nested(layout, summary)
     return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))
 
 
@@ -99,14 +94,7 @@ def title_of(layout: Layout, ref: SessionRef) -> str | None:
     Raises:
         NotFound: the session is gone.
     """
-    stated = layout.header(ref, Fold()).title if isinstance(layout, HasHeader) else None
-    return stated or summary_of(layout, ref).title
-
-
-def _with_nested(layout: Layout, summary: Summary) -> Summary:
-    """The summary; ids of which a later part tells sessions apart are those of sub-agents."""
-    ref = summary.ref
-    return replace(summary, nested=True) if layout.short_key(ref) != ref.session_id else summary
+    return layout.header(ref, Fold()).title or summary_of(layout, ref).title
 
 
 def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:

@@ -16,7 +16,6 @@ from sessionary.model import (
     HARNESS,
     PERSON,
     TOOL,
-    Entry,
     Item,
     Message,
     Other,
@@ -60,18 +59,6 @@ def numbered(read: Iterable[Item]) -> Iterator[Numbered]:
     for index, message in enumerate(messages):
         turn += begins_turn(message)
         yield Numbered(index, turn, message)
-
-
-def typed(entries: Iterable[Entry], path: str | None = None) -> Iterator[Message]:
-    """Stored records as messages.
-
-    Args:
-        entries: the records.
-        path: the file that they are stored in.
-    """
-    for entry in entries:
-        record = entry.record
-        yield message_of(record.value, Place(path, record.line, record.byte))
 
 
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:

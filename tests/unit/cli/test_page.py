@@ -6,17 +6,15 @@ from typing import Any, cast
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.model import AGENT, TOOL, Entry, FileCursor, Message, Record, Text, ToolCall, ToolResult
-from sessionary.transcript.typed import Numbered, numbered, typed
+from sessionary.model import AGENT, TOOL, Message, Place, Text, ToolCall, ToolResult
+from sessionary.transcript.typed import Numbered, message_of, numbered
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
 
 def page(*records: dict[str, Any], full: bool = False, width: int = 80) -> list[str]:
-    entries = [
-        Entry(at, Record(record, at + 1, 0, b""), FileCursor(0, 0, 0)) for at, record in enumerate(records)
-    ]
-    return list(Page(width, full=full, now=NOW).lines(numbered(typed(entries))))
+    messages = [message_of(record, Place(None, at + 1, 0)) for at, record in enumerate(records)]
+    return list(Page(width, full=full, now=NOW).lines(numbered(messages)))
 
 
 def call(arguments: Any, name: str = "tool") -> dict[str, Any]:
