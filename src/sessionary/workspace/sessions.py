@@ -25,7 +25,7 @@ from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.naming import short_ids
-from sessionary.workspace.stores import IN_PROJECTS, SYNC_LAYOUTS
+from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Sessions:
         self.layouts: Sequence[Layout] = (
             self._amplifier,
             *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.AGENTS),
-            *(one.made(self._root, fs) for one in IN_PROJECTS.values() if one.is_there(self._root, fs)),
+            *(layout_in(self._root, kind, fs) for kind in IN_PROJECTS if has_sessions(self._root, kind, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
@@ -163,9 +163,9 @@ class Sessions:
     def _all(self) -> Iterator[Layout]:
         """Every layout, those without a folder here too: a path may lead anywhere."""
         yield from self.layouts
-        for one in IN_PROJECTS.values():
-            if not one.is_there(self._root, self._fs):
-                yield one.made(self._root, self._fs)
+        for kind in IN_PROJECTS:
+            if not has_sessions(self._root, kind, self._fs):
+                yield layout_in(self._root, kind, self._fs)
 
     def grants(self, ref: SessionRef, capability: Capability) -> bool:
         """True if the layout of a session grants a capability."""
@@ -310,8 +310,8 @@ class Sessions:
         from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 
         yield AmplifierSyncLayout(self.home, self._fs)
-        for made in SYNC_LAYOUTS:
-            yield made(self._root, self._fs)
+        for kind in IN_PROJECTS:
+            yield sync_layout_in(self._root, kind, self._fs)
 
     def repositories(self, folders: Iterable[str] = (), bindings: Bindings | None = None) -> Repositories:
         """What the projects of this workspace are called on all machines.

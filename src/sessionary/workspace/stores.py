@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder
 from sessionary.errors import NotFound
@@ -16,39 +16,68 @@ from sessionary.layouts.base import Layout
 from sessionary.layouts.sync import SyncLayout
 
 
-def _brainstorms(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.brainstorm.layout import BrainstormLayout
+class _InProject(NamedTuple):
+    """A kind of session that is stored in the folder of a project.
 
-    return BrainstormLayout(root, fs, project=project_slug(root))
+    Its package is imported on first use: a list of what agents have said does not need the modules that read YAML.
+
+    Attributes:
+        package: the package below `layouts`.
+        layout: the class in its module `layout`, which reads the sessions.
+        sync_layout: the class in its module `sync_adapter`.
+        place: the folder in the project.
+    """
+
+    package: str
+    layout: str
+    sync_layout: str
+    place: str
 
 
-def _features(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.orchestrator.layout import FeatureLayout
+IN_PROJECTS = {
+    "work": _InProject("maestro", "MaestroLayout", "MaestroSyncLayout", "docs/sessions"),
+    "brainstorm": _InProject(
+        "brainstorm", "BrainstormLayout", "BrainstormSyncLayout", ".project-memory/brainstorm-sessions"
+    ),
+    "feature": _InProject("orchestrator", "FeatureLayout", "FeatureSyncLayout", ".ai-session"),
+}
 
-    return FeatureLayout(root, fs, project=project_slug(root))
+KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *IN_PROJECTS)
+"""Every kind of session there is."""
 
 
-def _work_sessions(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.maestro.layout import MaestroLayout, project_of, root_in
+def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
+    """The layout of one kind of session over the project in a folder, whether it has such sessions or not."""
+    layout: Layout = _made(root, kind, "layout", IN_PROJECTS[kind].layout, fs)
+    return layout
 
-    place = root_in(fs, root)
-    return MaestroLayout(place, fs, project=project_slug(project_of(place)))
+
+def sync_layout_in(root: Path, kind: str, fs: Fs) -> SyncLayout:
+    """As `layout_in`, with what sync must know."""
+    layout: SyncLayout = _made(root, kind, "sync_adapter", IN_PROJECTS[kind].sync_layout, fs)
+    return layout
 
 
-def _may_be(fs: Fs, folder: Path) -> bool:
-    """True for a folder, and where the system refuses to say: its layout reports that."""
-    try:
-        return stat.S_ISDIR(fs.stat(str(folder)).st_mode)
-    except PermissionError:
+def _made(root: Path, kind: str, module: str, name: str, fs: Fs) -> Any:
+    place = project = root
+    if kind == "work":
+        from sessionary.layouts.maestro.layout import project_of, root_in
+
+        place = root_in(fs, root)
+        project = project_of(place)
+    made = getattr(import_module(f"sessionary.layouts.{IN_PROJECTS[kind].package}.{module}"), name)
+    return made(place, fs, project=project_slug(project))
+
+
+def has_sessions(root: Path, kind: str, fs: Fs) -> bool:
+    """True if a folder is a project with sessions of this kind; of work and features also for their own folder."""
+    place = IN_PROJECTS[kind].place
+    if _may_be(fs, root / place):
         return True
-    except OSError:
-        return False
-
-
-def _has_work_sessions(root: Path, fs: Fs) -> bool:
-    """True for a project, and for the folder in it that the sessions lie in."""
-    is_place = root.absolute().parts[-2:] == ("docs", "sessions") and _may_be(fs, root)
-    return is_place or _may_be(fs, root / "docs" / "sessions") or _holds_work_session(root, fs)
+    if kind == "work" and _holds_work_session(root, fs):
+        return True
+    is_place = root.absolute().parts[-len(Path(place).parts) :] == Path(place).parts
+    return is_place and kind != "brainstorm" and _may_be(fs, root)
 
 
 def _holds_work_session(root: Path, fs: Fs) -> bool:
@@ -59,45 +88,14 @@ def _holds_work_session(root: Path, fs: Fs) -> bool:
     return any(is_file(fs, f"{root}/{name}/session.json") for name in names)
 
 
-class _InProject(NamedTuple):
-    """A kind of session that is stored in the folder of a project.
-
-    Attributes:
-        made: makes its layout, which is imported only then: a list of what agents have said need not wait for the
-            modules that read YAML.
-        is_there: True if a folder has sessions of this kind.
-        place: the folder that is looked for.
-    """
-
-    made: Callable[[Path, Fs], Layout]
-    is_there: Callable[[Path, Fs], bool]
-    place: str
-
-
-IN_PROJECTS = {
-    "work": _InProject(_work_sessions, _has_work_sessions, "docs/sessions"),
-    "brainstorm": _InProject(
-        _brainstorms,
-        lambda root, fs: _may_be(fs, root / ".project-memory/brainstorm-sessions"),
-        ".project-memory/brainstorm-sessions",
-    ),
-    "feature": _InProject(
-        _features,
-        lambda root, fs: (
-            _may_be(fs, root / ".ai-session") or (root.name == ".ai-session" and _may_be(fs, root))
-        ),
-        ".ai-session",
-    ),
-}
-
-
-KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *IN_PROJECTS)
-"""Every kind of session there is."""
-
-
-def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
-    """The layout of one kind of session over the project in a folder, whether it has such sessions or not."""
-    return IN_PROJECTS[kind].made(root, fs)
+def _may_be(fs: Fs, folder: Path) -> bool:
+    """True for a folder, and where the system refuses to say: its layout reports that."""
+    try:
+        return stat.S_ISDIR(fs.stat(str(folder)).st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 def is_home(folder: str) -> bool:
@@ -137,10 +135,10 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
         NotFound: it is missing, or holds no store of that kind.
     """
     check_folder(folder, named_by=named_by, fs=fs)
-    kinds = IN_PROJECTS if kind is None else {kind: IN_PROJECTS[kind]}
-    if any(one.is_there(folder, fs) for one in kinds.values()):
+    kinds = list(IN_PROJECTS) if kind is None else [kind]
+    if any(has_sessions(folder, one, fs) for one in kinds):
         return
-    places = [f"{one.place}/" for one in kinds.values()]
+    places = [f"{IN_PROJECTS[one].place}/" for one in kinds]
     if kind is None:
         if _may_be(fs, folder / PROJECTS):
             return
@@ -150,30 +148,3 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
         path=folder,
         hint=f"{named_by} names the folder that holds {' or '.join(places)}",
     )
-
-
-def _brainstorms_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
-
-    return BrainstormSyncLayout(root, fs, project=project_slug(root))
-
-
-def _features_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
-
-    return FeatureSyncLayout(root, fs, project=project_slug(root))
-
-
-def _work_sessions_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.maestro.layout import project_of, root_in
-    from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
-
-    place = root_in(fs, root)
-    return MaestroSyncLayout(place, fs, project=project_slug(project_of(place)))
-
-
-SYNC_LAYOUTS = (
-    _work_sessions_received,
-    _brainstorms_received,
-    _features_received,
-)
