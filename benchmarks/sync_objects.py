@@ -12,10 +12,10 @@ from pathlib import Path
 from benchmarks.harness import Benchmark, Limit, Measurement, Row
 from benchmarks.samples import messages, write_session
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.objects import ObjectStoreRemote
 from sessionary.sync.report import SyncStatus
+from sessionary.sync.settings import CacheFile
 from tests.support.s3_server import BUCKET, S3Server
 
 SESSIONS = 1000

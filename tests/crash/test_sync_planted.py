@@ -13,8 +13,7 @@ from sessionary.errors import SessionaryError
 from sessionary.sync import blocks, diff, engine, local_files, pulling, state, upload_plan
 from sessionary.sync.apply import Writer
 from sessionary.sync.diff import Comparison, Verdict
-from sessionary.sync.download import Range
-from sessionary.sync.incoming import FetchedBlock
+from sessionary.sync.download import FetchedBlock, Range
 from sessionary.sync.install import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
@@ -80,7 +79,7 @@ def ids_without_history(patch: pytest.MonkeyPatch) -> None:
         return f"{key}-{seq:08}-same"
 
     patch.setattr(upload_plan, "block_id", forgetful)
-    patch.setattr("sessionary.sync.incoming.block_id", forgetful)
+    patch.setattr("sessionary.sync.download.block_id", forgetful)
     patch.setattr(blocks, "block_id", forgetful)
 
 
@@ -153,7 +152,7 @@ def trust_the_first_page(patch: pytest.MonkeyPatch) -> None:
 
 def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:
     """Ignore the chain: take the first block of each number, as if there were no forks and no lost races."""
-    chain_of = "sessionary.sync.incoming._chain"
+    chain_of = "sessionary.sync.download._chain"
 
     def first_come(remote: Any, spool: Any, of: Range, last: str) -> Any:
         key = blocks.part_key(of.name)

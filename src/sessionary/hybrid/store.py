@@ -329,10 +329,9 @@ def _side(
     address = config.address
 
     def connect() -> Remote:
-        from sessionary.sync.cache_file import CacheFile
         from sessionary.sync.remotes.cosmos import CosmosRemote
         from sessionary.sync.remotes.sealed import PlainRemote, SealedRemote
-        from sessionary.sync.settings import Settings, cache_path
+        from sessionary.sync.settings import CacheFile, Settings, cache_path
 
         cache = CacheFile(cache_path(base, Settings(address, tenant, device="")))
         inner, identity = CosmosRemote(config, tenant=tenant, cache=cache), chosen.identity(config)

@@ -8,13 +8,13 @@ state
     what this machine knows about the remote; disposable
 local_files, bundles, redaction
     local files in the form in which they are sent
-download, incoming, diff
+download, diff
     remote files, and the comparison of both sides
 merging, rewinds
     merge of two versions of a journal; notes about removed lines
-pushing, verify_blocks, pulling, install, apply, engine
+pushing, upload_plan, pulling, install, apply, engine
     push and pull; `engine.Engine` is the entry point
-conflicts, damage, guard, deciding
+conflicts, damage, guard
     files in two versions that only the user can merge; damaged versions; the decisions of the user
 gc/
     blocks that no head reaches: counted, and removed where a store supports it

@@ -27,9 +27,9 @@ from sessionary.sync import bundles
 from sessionary.sync.context import Context, Step
 from sessionary.sync.damage import spoilt_items
 from sessionary.sync.diff import Comparison, Verdict
+from sessionary.sync.download import Theirs
 from sessionary.sync.guard import MINE, THEIRS, item_chain
 from sessionary.sync.heads import Head
-from sessionary.sync.incoming import Theirs
 from sessionary.sync.install import refuse_strange_items
 from sessionary.sync.local_files import LocalPart, lines_until, opened
 from sessionary.sync.merging import Side, merge

@@ -24,8 +24,8 @@ from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
+from sessionary.sync.download import MISSING, Theirs, fetch
 from sessionary.sync.heads import LINES, Head, PartHead, follows, kind_of
-from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.local_files import LocalPart, Matched, match, opened
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Rules
@@ -108,7 +108,7 @@ def compare(
     are outside the store.
 
     Raises:
-        RemoteError, Corrupt, Unsupported, StorageFailed: as `incoming.fetch`.
+        RemoteError, Corrupt, Unsupported, StorageFailed: as `download.fetch`.
     """
     result = Comparison(spool=Spool(fs=fs) if spool is None else spool)
     there = {part.name: part for part in _carried(head, rules) if part.name not in closed}

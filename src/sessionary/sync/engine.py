@@ -28,13 +28,11 @@ from sessionary.model import SessionRef
 from sessionary.sync import activity
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
-from sessionary.sync.conflicts import ConflictFinder, is_for_user, versions_beside
+from sessionary.sync.conflicts import ConflictFinder, Decider, is_for_user, versions_beside
 from sessionary.sync.context import Context, InUse, Step
-from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
 from sessionary.sync.guard import Guard, may_be_held_back
 from sessionary.sync.heads import Head, decode, encode, head_name
-from sessionary.sync.holes import explained
 from sessionary.sync.links import is_link
 from sessionary.sync.local_files import Surveyor
 from sessionary.sync.pulling import Puller, open_here
@@ -491,7 +489,7 @@ class Engine(Step):
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, SyncStatus.HELD_BACK, why)]
             found = self._guarded(ref, partial(puller.pull, record, head, ref, device))
-            return [explained(self.states, self._now(), record, head, one) for one in found]
+            return [puller.explained(record, head, one) for one in found]
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
 

@@ -22,8 +22,8 @@ from sessionary.sync.bundles import Item
 from sessionary.sync.context import Step
 from sessionary.sync.damage import Version, spoilt_items, why_spoilt
 from sessionary.sync.diff import Comparison, Verdict, common_bytes
+from sessionary.sync.download import MISSING, Theirs, fetch
 from sessionary.sync.heads import Head, PartHead, decode, kind_of
-from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, matched_all, opened
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Hold, holds_of

@@ -22,8 +22,8 @@ from sessionary.sync import bundles
 from sessionary.sync.blocks import part_key
 from sessionary.sync.context import Step
 from sessionary.sync.diff import Comparison
+from sessionary.sync.download import Theirs
 from sessionary.sync.heads import Head
-from sessionary.sync.incoming import Theirs
 from sessionary.sync.local_files import LocalPart, opened
 
 STAGED = ".pull-"

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import is_there, stat_or_none
 from sessionary.disk.spooled_file import Spool
-from sessionary.errors import AlreadyExists, Locked
+from sessionary.errors import AlreadyExists, Corrupt, Locked, RemoteError
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds
@@ -28,12 +29,13 @@ from sessionary.sync.apply import Writer
 from sessionary.sync.blocks import Piece
 from sessionary.sync.context import Context, Step
 from sessionary.sync.diff import Comparison, Verdict, fetch_rest, moved
+from sessionary.sync.download import MISSING
 from sessionary.sync.guard import THEIRS, Guard, Judged
-from sessionary.sync.heads import Head
+from sessionary.sync.heads import SHORT, Head
 from sessionary.sync.install import Placer, refuse_strangers
 from sessionary.sync.local_files import LocalPart, begins_with, tip
 from sessionary.sync.merging import instant
-from sessionary.sync.remote import HeadRecord
+from sessionary.sync.remote import HeadRecord, is_unreadable
 from sessionary.sync.report import (
     FOR_USER,
     Outcome,
@@ -44,10 +46,14 @@ from sessionary.sync.report import (
     with_holds,
     with_undo,
 )
-from sessionary.sync.state import Held, Moving, SyncedState, digest, sibling_id
-from sessionary.sync.verify_blocks import named
+from sessionary.sync.state import Held, Hole, Moving, SyncedState, digest, sibling_id
+from sessionary.sync.upload_plan import named
 
 TRIES = 3
+
+LATE: Final = timedelta(minutes=5)
+"""Time after which a block that is not found is missing: far more than any store needs to show what was put."""
+
 SIBLINGS = 100
 """Number of siblings for the same bytes of a session, if other sessions have taken their names."""
 
@@ -112,6 +118,38 @@ class Puller(Step):
             self._states.forget(name)  # the local files are then compared with the head byte by byte
         self._placer.clear(moving.staged)
         self._states.forget_move(name)
+
+    def explained(self, record: HeadRecord, head: Head, outcome: Outcome) -> Outcome:
+        """Return the outcome of a pull, with the device that can repair missing or damaged data.
+
+        A head is swapped after its blocks were put. A lagging replica may show it before them, and a garbage
+        collection may put a block back seconds later. So a block may only be late. If this machine did not find it
+        minutes ago either, under the same head, it is missing.
+
+        Args:
+            record: the pulled head, as stored.
+            head: the same, decoded.
+            outcome: the outcome of the pull.
+        """
+        error, now = outcome.error, self._now()
+        if isinstance(error, Corrupt) or (isinstance(error, RemoteError) and is_unreadable(error)):
+            error.hint = _healer(head)
+            return outcome
+        if not isinstance(error, RemoteError) or MISSING not in error.details:
+            self._states.forget_hole(record.name)
+            return outcome
+        block = str(error.details[MISSING])
+        first = self._states.hole(record.name, Hole(record.etag, block, now))
+        if now - first < LATE:
+            return outcome
+        missing = RemoteError(
+            f"block {block} is missing on the remote, as it was at {first.isoformat(timespec='seconds')}",
+            operation="pull",
+            session=head.session,
+            details={**error.details, "device": head.device, "since": first.isoformat()},
+            hint=_healer(head),
+        )
+        return replace(outcome, note=str(missing), error=missing)
 
     # -- a session that is not here
 
@@ -335,3 +373,10 @@ class Puller(Step):
         self._states.agree(
             record.name, SyncedState(head, record.etag, pieces, ref.locator, held=dict(held or {}))
         )
+
+
+def _healer(head: Head) -> str:
+    return (
+        f"nothing here was changed; the device that heads call {head.device[:SHORT]} pushed this session last, at "
+        f"{head.at}: run `sessionary sync check --repair` there, or on another device with the session"
+    )

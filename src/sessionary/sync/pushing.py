@@ -24,7 +24,7 @@ from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
-from sessionary.sync import activity, rewinds, verify_blocks
+from sessionary.sync import activity, rewinds
 from sessionary.sync.blocks import FORMAT, Piece
 from sessionary.sync.context import Context, Step
 from sessionary.sync.diff import Comparison, Verdict, moved
@@ -46,7 +46,23 @@ from sessionary.sync.report import (
 )
 from sessionary.sync.shown import Shown
 from sessionary.sync.state import Held, SyncedState
-from sessionary.sync.upload_plan import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
+from sessionary.sync.upload_plan import (
+    REST,
+    Claims,
+    Draft,
+    Numbers,
+    Stamp,
+    assumed,
+    cut_anew,
+    draft_all,
+    in_blocks,
+    named,
+    next_head,
+    put_missing,
+    put_numbers,
+    together,
+    versions_kept,
+)
 
 TRIES = 4
 
@@ -183,9 +199,7 @@ class Pusher(Step):
         head = msgspec.structs.replace(head, deleted=True, active=active)
         if emptied:
             head = msgspec.structs.replace(head, parts=(), history=())
-        return msgspec.structs.replace(
-            agreed, head=head, etag="", seen={}, pieces=verify_blocks.named(head, agreed.pieces)
-        )
+        return msgspec.structs.replace(agreed, head=head, etag="", seen={}, pieces=named(head, agreed.pieces))
 
     # -- what the remote shows
 
@@ -350,9 +364,7 @@ class Pusher(Step):
                 outcome = with_undo(outcome_of(agreed.head, standing), undo, note)
                 holds = holds_of(self._layout, ref, agreed.head, self._device, held, agreed.refused)
                 return with_holds(outcome, holds, sent=sent)
-            drafts = draft_all(
-                self._fs, mine, verify_blocks.in_blocks(agreed.head, known), matched, self._block
-            )
+            drafts = draft_all(self._fs, mine, in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
             versioned, above = self._versioned(drafts), self._states.above(name)
             claims = Claims(taken, marks, allowed, items, versioned, above)
@@ -364,13 +376,13 @@ class Pusher(Step):
                 return None
             for block, data in doubted:
                 self._remote.put_block(intended.head.space, block, data)
-            rested = abs((self._now() - began).total_seconds()) > verify_blocks.REST
+            rested = abs((self._now() - began).total_seconds()) > REST
             if rested:
                 self._put_versions(agreed, intended)
             self._put_missing(
                 mine,
                 intended,
-                intended.unsure if rested else verify_blocks.assumed(agreed.head, drafts, matched),
+                intended.unsure if rested else assumed(agreed.head, drafts, matched),
             )
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
@@ -411,9 +423,7 @@ class Pusher(Step):
             if not self._remote.put_block(head.space, block, data):
                 doubted.append((block, data))
         sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
-        unsure = verify_blocks.together(
-            verify_blocks.assumed(agreed.head, drafts, matched), verify_blocks.put_numbers(drafts)
-        )
+        unsure = together(assumed(agreed.head, drafts, matched), put_numbers(drafts))
         pieces = {**agreed.pieces, **sent}
         return SyncedState(head, "", pieces, ref.locator, unsure=unsure, held=agreed.held), doubted
 
@@ -458,10 +468,8 @@ class Pusher(Step):
         for block, data in versions_kept(before.head, intended.head):
             self._remote.put_block(intended.head.space, block, data)
 
-    def _put_missing(
-        self, mine: Mapping[str, LocalPart], intended: SyncedState, wanted: verify_blocks.Numbers
-    ) -> None:
-        verify_blocks.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
+    def _put_missing(self, mine: Mapping[str, LocalPart], intended: SyncedState, wanted: Numbers) -> None:
+        put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
 
     def _swap(self, name: str, intended: SyncedState, etag: str | None) -> str | None:
         """Swap the head, after storing the intent. None if another device was faster."""
@@ -497,7 +505,7 @@ class Pusher(Step):
         if refused is not None:
             holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
             return with_holds(refused, holds)
-        pieces = verify_blocks.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
+        pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         adopted = SyncedState(head, record.etag, pieces, ref.locator, held=judged.held)
         self._states.agree(name, adopted)
         return _Basis(adopted, {}, note=rewinds.met(self._layout, found, mine, agreed))

@@ -23,8 +23,8 @@ from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import block_id, id_range, part_key
 from sessionary.sync.context import Context, Step
+from sessionary.sync.download import MISSING, Theirs, fetch_version
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
-from sessionary.sync.incoming import MISSING, Theirs, fetch_version
 from sessionary.sync.install import refuse_strangers
 from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
 

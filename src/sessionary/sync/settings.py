@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from sessionary.codec import encode_document
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
-from sessionary.errors import Invalid, NotFound
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, make_folder, read_bytes
+from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes import check_address, cosmos_address
 from sessionary.sync.rules import Rules
@@ -179,3 +179,32 @@ def stable_name(environ: Mapping[str, str]) -> str | None:
     """Return the account name of the user as the default tenant; None for shared account names."""
     name = environ.get("USER") or environ.get("LOGNAME") or ""
     return name if name and name not in ("root", "runner", "ubuntu", "vscode", "codespace", "node") else None
+
+
+class CacheFile:
+    """A cache in a file, see `sync.remotes.head_cache.Cache`.
+
+    Errors of the disk are ignored: callers work without the cache.
+
+    Args:
+        path: the file; its folder is made when needed.
+        fs: the file system.
+    """
+
+    def __init__(self, path: str, fs: Fs = OS_FS) -> None:
+        self.path = path
+        self._fs = fs
+
+    def read(self) -> bytes | None:
+        try:
+            return read_bytes(self._fs, self.path)
+        except StorageFailed:
+            return None
+
+    def keep(self, data: bytes) -> None:
+        """Replace the file atomically. Durability: none."""
+        try:
+            make_dirs(self._fs, os.path.dirname(self.path), durable=False)
+            atomic.replace(self.path, (data,), fs=self._fs, durable=False)
+        except (OSError, StorageFailed):
+            pass

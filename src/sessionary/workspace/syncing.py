@@ -16,7 +16,6 @@ from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_in
-from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.cosmos_config import load_cosmos_config_from_settings
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.identity import Repositories
@@ -25,6 +24,7 @@ from sessionary.sync.remotes import COSMOS_KEY, cosmos_address, open_remote
 from sessionary.sync.report import Report, SyncStatus, joined, of_unknown_kinds
 from sessionary.sync.retry import Cost, RetryingRemote
 from sessionary.sync.settings import (
+    CacheFile,
     Settings,
     bindings_file,
     cache_path,

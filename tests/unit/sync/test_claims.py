@@ -13,7 +13,7 @@ import pytest
 from sessionary.disk.spooled_file import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, StorageFailed
 from sessionary.sync.blocks import BLOCK, OVERHEAD, START, block_id, pack, part_key, unpack
-from sessionary.sync.download import _LEAST, SPARE
+from sessionary.sync.download import _LEAST, MISSING, SPARE, fetch
 from sessionary.sync.heads import (
     LARGEST_DOCUMENT,
     LARGEST_NUMBER,
@@ -24,7 +24,6 @@ from sessionary.sync.heads import (
     encode,
     head_name,
 )
-from sessionary.sync.incoming import MISSING, fetch
 from sessionary.sync.remote import Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus

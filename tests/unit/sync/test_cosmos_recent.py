@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
+from sessionary.sync.settings import CacheFile
 from tests.servers.cosmos import Bench, Double
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)

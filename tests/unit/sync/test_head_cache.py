@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.remotes.head_cache import CachedValue, HeadCache, ListedHead
+from sessionary.sync.settings import CacheFile
 
 A1 = ListedHead("1", HeadRecord("a", b"first \x00 of a", '"1"'))
 A2 = ListedHead("2", HeadRecord("a", b"second of a", '"2"'))

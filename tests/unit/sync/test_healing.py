@@ -9,10 +9,10 @@ import pytest
 
 from sessionary.errors import Corrupt, RemoteError
 from sessionary.sync.checking import Checked
+from sessionary.sync.download import MISSING
 from sessionary.sync.gc.leftovers import count_leftovers
 from sessionary.sync.heads import decode
-from sessionary.sync.holes import LATE
-from sessionary.sync.incoming import MISSING
+from sessionary.sync.pulling import LATE
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.remotes.sealed import SealedRemote

@@ -12,9 +12,8 @@ from sessionary.disk.line_reader import LineFile
 from sessionary.disk.spooled_file import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, StorageFailed
 from sessionary.sync.blocks import START, block_id, cut, pack, part_key
-from sessionary.sync.download import ALIKE
+from sessionary.sync.download import ALIKE, fetch
 from sessionary.sync.heads import PartHead
-from sessionary.sync.incoming import fetch
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus

@@ -7,7 +7,7 @@ import pytest
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.verify_blocks import REST
+from sessionary.sync.upload_plan import REST
 from tests.support.sync_world import World
 
 LOST = "00000000-00000000-" + 32 * "f"

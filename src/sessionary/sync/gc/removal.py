@@ -37,7 +37,7 @@ from sessionary.sync.gc.reach import Reach, past_tips, tips
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
-from sessionary.sync.verify_blocks import REST
+from sessionary.sync.upload_plan import REST
 
 RETENTION: Final = timedelta(days=30)
 LEAST: Final = timedelta(hours=1)
