@@ -1,8 +1,8 @@
 """What another side costs whoever saves: nothing, be it slow or dead.
 
-A round saves a conversation that grows by 1 kB a save, durably, and gives the median of its saves. In that time the
-courier goes several times: 64 kB come together every 64 saves. The rounds go by turns, and the courier of one is ended
-before the next begins, or it would burden the peer as well.
+A round saves a conversation that grows by 1 kB a save, durably, and gives the median of its saves. In that time
+background sync runs several times: 64 kB come together every 64 saves. The rounds alternate, and the thread of one
+ends before the next begins, or it would burden the peer as well.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def _saves(place: Path, remote: Callable[[], Remote] | None) -> Work:
 
 
 def _end(store: HybridSessionStore) -> None:
-    carrier = store._carrier
+    worker = store._worker
     store.close(0)
-    if carrier is not None and (thread := carrier.courier._thread) is not None:
+    if worker is not None and (thread := worker.background._thread) is not None:
         thread.join()
 
 

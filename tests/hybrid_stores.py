@@ -24,10 +24,10 @@ class Carried(HybridSessionStore):
 
     @classmethod
     def with_fs(cls, fs: Fs, *arguments: Any, **options: Any) -> Self:
-        """Over a double, which may die: with a courier that has died with it, or it would go on where it must not."""
+        """Over a double, which may die: background sync has died with it, or it would go on where it must not."""
         store = super().with_fs(fs, *arguments, **options)
-        assert store._carrier is not None
-        store._carrier.courier.given_up.set()
+        assert store._worker is not None
+        store._worker.background.given_up.set()
         return store
 
 

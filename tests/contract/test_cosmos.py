@@ -103,14 +103,14 @@ class Blind(CosmosRemote):
 
 
 class OnePage(CosmosRemote):
-    def _page_and_time(self, query: str, values: Any, count: int) -> Any:
-        rows, _, answered = super()._page_and_time(query, values, count)
+    def _page(self, query: str, values: Any, count: int) -> Any:
+        rows, _, answered = super()._page(query, values, count)
         return rows, False, answered
 
 
 class Repeating(CosmosRemote):
-    def _page_and_time(self, query: str, values: Any, count: int) -> Any:
-        return super()._page_and_time(query.replace("c.id > ", "c.id >= "), values, count)
+    def _page(self, query: str, values: Any, count: int) -> Any:
+        return super()._page(query.replace("c.id > ", "c.id >= "), values, count)
 
 
 class Unsorted(CosmosRemote):

@@ -74,8 +74,8 @@ def store_at(root: Path, side: Side) -> Iterator[HybridSessionStore]:
     with HybridSessionStore(
         root / "sessions", state_dir=root / "state", project="p", tenant="me", **way
     ) as store:
-        assert store._carrier is not None
-        store._carrier.courier.given_up.set()
+        assert store._worker is not None
+        store._worker.background.given_up.set()
         yield store
 
 

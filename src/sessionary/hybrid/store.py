@@ -31,8 +31,8 @@ from sessionary.layouts.amplifier.write_op import OnConflict, Report
 from sessionary.xdg import xdg_folder
 
 if TYPE_CHECKING:  # a store without a remote does not load remote code
-    from sessionary.hybrid.chosen import Chosen
-    from sessionary.hybrid.sync_worker import Carrier
+    from sessionary.hybrid.project import Chosen
+    from sessionary.hybrid.sync_worker import SyncWorker
     from sessionary.layouts.amplifier.forks import ForkResult
     from sessionary.sync.cosmos_config import CosmosConfig
     from sessionary.sync.remote import Remote
@@ -109,18 +109,17 @@ class HybridSessionStore(SessionStore):
         quiet: float = QUIET,
     ) -> None:
         super().__init__(base_dir, durability=durability, on_conflict=on_conflict)
-        self._carrier: Carrier | None = None
+        self._worker: SyncWorker | None = None
         self._sizes: dict[str, int] = {}
         if cosmos_config is not None and remote is not None:
             raise Invalid("cosmos_config and remote are both given", hint="a store has one remote")
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
-        from sessionary.hybrid.chosen import Chosen
-        from sessionary.hybrid.project import Place
-        from sessionary.hybrid.sync_worker import Carrier
+        from sessionary.hybrid.project import Chosen, Place
+        from sessionary.hybrid.sync_worker import SyncWorker
         from sessionary.sync.settings import Settings, bindings_file, state_folder, usual_tenant
 
-        tenant, chosen = tenant or usual_tenant(os.environ), Chosen.of_person()
+        tenant, chosen = tenant or usual_tenant(os.environ), Chosen.of_user()
         home, named = _home_of(self._root)
         base = _state_dir(state_dir)
         connect, address = _side(cosmos_config, remote, tenant, base, chosen)
@@ -128,14 +127,14 @@ class HybridSessionStore(SessionStore):
         state = state_folder(base, settings, home or self._root, "amplifier")
         bindings, folder = bindings_file(base, settings), _folder_of_project(named)
         called = project or (None if home else named)  # the project of a home is named by its repository
-        self._carrier = Carrier(
+        self._worker = SyncWorker(
             Place(self._root, named, called, folder, home, state, bindings, event_logs, chosen, quiet),
             connect,
         )
-        self._carrier.look_through()
-        self._carrier.listen()
+        self._worker.look_through()
+        self._worker.listen()
         _stores.add(self)
-        weakref.finalize(self, self._carrier.forgotten).atexit = False
+        weakref.finalize(self, self._worker.forgotten).atexit = False
 
     @classmethod
     def with_fs(
@@ -147,8 +146,8 @@ class HybridSessionStore(SessionStore):
         **options: Any,
     ) -> Self:
         store = super().with_fs(fs, base_dir, now=now, **options)
-        if store._carrier is not None:
-            store._carrier.use(fs, store._now)
+        if store._worker is not None:
+            store._worker.use(fs, store._now)
         return store
 
     # -- remote
@@ -160,7 +159,7 @@ class HybridSessionStore(SessionStore):
 
         Durability: a session that counts as pushed can be pulled everywhere from then on.
         """
-        return SyncResult() if self._carrier is None else await asyncio.to_thread(self._carrier.push)
+        return SyncResult() if self._worker is None else await asyncio.to_thread(self._worker.push)
 
     async def pull(self) -> PullResult:
         """Fetch all changes from the remote now.
@@ -174,7 +173,7 @@ class HybridSessionStore(SessionStore):
         Raises:
             Unsupported: this installation cannot access the remote; the hint says what to install.
         """
-        return PullResult() if self._carrier is None else await asyncio.to_thread(self._carrier.pull)
+        return PullResult() if self._worker is None else await asyncio.to_thread(self._worker.pull)
 
     async def resolve(self, session_id: str, keep: str) -> SyncResult:
         """Decide which version of a damaged file is kept, where `sync` or `pull` hold one back.
@@ -191,9 +190,9 @@ class HybridSessionStore(SessionStore):
         Raises:
             Invalid: `keep` is neither, or nothing of the session is held back.
         """
-        if self._carrier is None:
+        if self._worker is None:
             raise Invalid("this store has no remote, so nothing is held back", session=session_id)
-        return await asyncio.to_thread(self._carrier.resolve, session_id, keep)
+        return await asyncio.to_thread(self._worker.resolve, session_id, keep)
 
     @property
     def unsent(self) -> list[str]:
@@ -206,17 +205,17 @@ class HybridSessionStore(SessionStore):
             Invalid, NotFound: the settings of `sync init` cannot be read.
             StorageFailed: the sessions cannot be listed.
         """
-        return [] if self._carrier is None else self._carrier.unsent()
+        return [] if self._worker is None else self._worker.unsent()
 
     @property
     def last_sync(self) -> SyncResult | None:
         """Result of the last background delivery; None before the first."""
-        return None if self._carrier is None else self._carrier.last
+        return None if self._worker is None else self._worker.last
 
     def release(self, session_id: str) -> None:
         """Report a session as closed here, so that a `pull` may change it."""
-        if self._carrier is not None:
-            self._carrier.release(self._folder_of(session_id))
+        if self._worker is not None:
+            self._worker.release(self._folder_of(session_id))
 
     def close(self, timeout: float = CLOSING) -> None:
         """Send unsent changes, for at most `timeout` seconds, and stop background sync. Never raises.
@@ -225,8 +224,8 @@ class HybridSessionStore(SessionStore):
         rest. The store can still be written to, but sends nothing any more. At the end of the program all open stores
         do the same, in two seconds together.
         """
-        if self._carrier is not None:
-            self._carrier.end(timeout)
+        if self._worker is not None:
+            self._worker.end(timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -269,20 +268,20 @@ class HybridSessionStore(SessionStore):
 
     def load_with_report(self, session_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], Report]:
         loaded = super().load_with_report(session_id)
-        if self._carrier is not None:
-            self._carrier.opened(session_id, self._folder_of(session_id))
+        if self._worker is not None:
+            self._worker.opened(session_id, self._folder_of(session_id))
         return loaded
 
     # -- notification
 
     def _written(self, session_id: str) -> None:
-        if self._carrier is not None:
-            self._carrier.opened(session_id, self._folder_of(session_id))
+        if self._worker is not None:
+            self._worker.opened(session_id, self._folder_of(session_id))
             self._touched(session_id)
 
     def _touched(self, session_id: str) -> None:
-        if self._carrier is not None:
-            self._carrier.courier.touched(session_id, self._growth(session_id))
+        if self._worker is not None:
+            self._worker.background.touched(session_id, self._growth(session_id))
 
     def _growth(self, session_id: str) -> int:
         """Return the approximate growth of a session's files in bytes since the last notification."""
@@ -292,8 +291,8 @@ class HybridSessionStore(SessionStore):
         return abs(size - before)
 
     def _after_fork(self) -> None:
-        if self._carrier is not None:
-            self._carrier.forget_parent()
+        if self._worker is not None:
+            self._worker.forget_parent()
 
 
 def _home_of(base_dir: str) -> tuple[str | None, str]:
@@ -329,13 +328,12 @@ def _side(
     address = config.address
 
     def connect() -> Remote:
+        from sessionary.sync.remotes import protected
         from sessionary.sync.remotes.cosmos import CosmosRemote
-        from sessionary.sync.remotes.sealed import PlainRemote, SealedRemote
         from sessionary.sync.settings import CacheFile, Settings, cache_path
 
         cache = CacheFile(cache_path(base, Settings(address, tenant, device="")))
-        inner, identity = CosmosRemote(config, tenant=tenant, cache=cache), chosen.identity(config)
-        return PlainRemote(inner) if identity is None else SealedRemote(inner, identity)
+        return protected(CosmosRemote(config, tenant=tenant, cache=cache), chosen.identity(config))
 
     return connect, address
 
@@ -355,8 +353,8 @@ _stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()
 def _at_exit() -> None:
     """Report all sessions as closed at exit; background sync ends by itself."""
     for store in list(_stores):
-        if store._carrier is not None:
-            store._carrier.release_all()
+        if store._worker is not None:
+            store._worker.release_all()
 
 
 def _after_fork_in_child() -> None:

@@ -49,7 +49,7 @@ _NOTHING_SENT = (Invalid, Locked, NotFound, RemoteError, StorageFailed)
 _NOT_SENT = (SyncStatus.FAILED, SyncStatus.HELD_BACK)
 
 
-class Carrier:
+class SyncWorker:
     """Pushes and pulls the sessions of one store.
 
     Args:
@@ -79,8 +79,8 @@ class Carrier:
         self._listed: dict[str, HeadRecord] = {}
         self._unlooked: set[str] = set()
         self._turn = threading.Lock()
-        self.courier = BackgroundSync(self._send)
-        self._ears = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
+        self.background = BackgroundSync(self._send)
+        self._listeners = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
 
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
         """Use another file system and clock, for tests."""
@@ -113,12 +113,12 @@ class Carrier:
 
     def look_through(self) -> None:
         """Schedule a check for sessions that earlier programs left unsent."""
-        self.courier.look_through(self._look_through)
+        self.background.look_through(self._look_through)
 
     def listen(self) -> None:
         """Listen to events that this program appends, if logs are synchronised."""
         if self._place.logs:
-            self._ears.append(self.courier.touched)
+            self._listeners.append(self.background.touched)
 
     def _look_through(self) -> list[str]:
         """Return all local sessions, and list the remote once: it may have lost some.
@@ -127,7 +127,7 @@ class Carrier:
         """
         ids = self._ids()
         self._unlooked = set()
-        if ids and not self.courier.patience:
+        if ids and not self.background.patience:
             with suppress(SessionaryError):
                 self._listed = self._behind().listed()
                 self._unlooked = set(ids)
@@ -138,16 +138,16 @@ class Carrier:
 
     def _behind(self) -> Engine:
         """Return an engine that works until background sync must stop, and waits for no other process."""
-        over = self.courier.given_up
+        over = self.background.given_up
 
         def pause(seconds: float) -> None:
             over.wait(seconds)
 
         remote = _Late(self._connected, over.is_set)
-        return self._engine(remote, patience=self.courier.patience, sleep=pause)
+        return self._engine(remote, patience=self.background.patience, sleep=pause)
 
     def _send(self, sessions: list[str]) -> Delivered:
-        over = self.courier.given_up
+        over = self.background.given_up
         try:
             with self._alone():
                 report = self._sent(sessions)
@@ -185,7 +185,7 @@ class Carrier:
             StorageFailed: the sessions cannot be listed.
         """
         waiting = (
-            self.courier.waiting
+            self.background.waiting
         )  # read first: a session sent meanwhile may be listed, but none is missed
         if self._project.known() is None:  # nothing was sent yet, so the remote need not be asked
             return sorted({*waiting, *self._ids()})
@@ -193,15 +193,15 @@ class Carrier:
 
     def push(self) -> SyncResult:
         """Send all local changes. Errors are in the result."""
-        since = self.courier.clock()
+        since = self.background.clock()
         try:
             with self._alone():
                 report = self._engine(_Late(self._connected)).push()
         except (Unsupported, *_NOTHING_SENT) as error:
-            return SyncResult(failed=len(self.courier.waiting), errors=[error])
+            return SyncResult(failed=len(self.background.waiting), errors=[error])
         again = set(unsent(report))
         if not again:
-            self.courier.carried(since)
+            self.background.carried(since)
         return sync_result(report)
 
     def pull(self) -> PullResult:
@@ -219,7 +219,7 @@ class Carrier:
             self._left_alone(outcome.session_id)
         for outcome in report.of(SyncStatus.DIVERGED):
             if outcome.sibling is not None:
-                self.courier.touched(outcome.sibling)
+                self.background.touched(outcome.sibling)
         return pull_result(report)
 
     def resolve(self, session: str, keep: str) -> SyncResult:
@@ -245,9 +245,9 @@ class Carrier:
         """Send unsent changes, for at most `timeout` seconds; then close all sessions and the remote."""
         if self._place.logs:  # other programs may have logged without notification
             for session in self.open:
-                self.courier.touched(session)
+                self.background.touched(session)
         self.forgotten()
-        self.courier.close(timeout)
+        self.background.close(timeout)
         self.release_all()
         close = getattr(self._remote, "close", None)  # closing is optional for a remote
         if close is not None and not self._turn.locked():
@@ -257,8 +257,8 @@ class Carrier:
     def forgotten(self) -> None:
         """Send unsent changes and stop: the store was collected."""
         with suppress(ValueError):
-            self._ears.remove(self.courier.touched)
-        self.courier.finish()
+            self._listeners.remove(self.background.touched)
+        self.background.finish()
 
     def forget_parent(self) -> None:
         """Reset in a forked child: the parent keeps using its connection, which must not be closed here."""

@@ -25,7 +25,7 @@ from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.context import Context, Step
-from sessionary.sync.damage import spoilt_items
+from sessionary.sync.damage import damaged_items
 from sessionary.sync.diff import Comparison, Verdict
 from sessionary.sync.download import Theirs
 from sessionary.sync.guard import MINE, THEIRS, item_chain
@@ -38,7 +38,7 @@ from sessionary.sync.state import Held, SyncedState
 LONGEST_VALUE = 200
 """Characters to which a reported value is shortened."""
 
-_BLACK = "text was redacted in it, and the local version has more; both versions stay unchanged"
+_REDACTED = "text was redacted in it, and the local version has more; both versions stay unchanged"
 
 
 class Writer(Step):
@@ -134,7 +134,7 @@ class Writer(Step):
             return
         if here is not None and theirs.part.redacted and not _was_redacted(agreed, name):
             raise Conflict(
-                f"{name}: {_BLACK}", path=path, hint="give this device the same rules for redaction"
+                f"{name}: {_REDACTED}", path=path, hint="give this device the same rules for redaction"
             )
         if here is not None and here.torn:
             self._keep_torn(path, theirs, here)
@@ -181,20 +181,20 @@ class Writer(Step):
             self._restore(path, theirs, here)
             return
         whole = here.stamp[1] - here.torn
-        with opened(self._fs, here) as black, LineFile(here.origin, self._fs) as file:
-            assert black is not None
-            if here.torn or not _begins_alike(black, here.size, theirs):
-                raise Conflict(f"{here.name}: {_BLACK}", path=path)
-            tail = _behind(black, here.size, theirs)
+        with opened(self._fs, here) as redacted, LineFile(here.origin, self._fs) as file:
+            assert redacted is not None
+            if here.torn or not _begins_alike(redacted, here.size, theirs):
+                raise Conflict(f"{here.name}: {_REDACTED}", path=path)
+            tail = _behind(redacted, here.size, theirs)
             self._swap(path, here.name, _chained(file, whole, tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
         assert self._rules.redact is not None
         mine = read_bytes(self._fs, here.origin) or b""
-        with opened(self._fs, here) as black:
-            data = self._rules.redact.restored(here.name, mine, b"".join(theirs.all(black)))
+        with opened(self._fs, here) as redacted:
+            data = self._rules.redact.restored(here.name, mine, b"".join(theirs.all(redacted)))
         if data is None:
-            raise Conflict(f"{here.name}: {_BLACK}", path=path)
+            raise Conflict(f"{here.name}: {_REDACTED}", path=path)
         if data != mine:
             atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, here.name))
 
@@ -244,7 +244,7 @@ class Writer(Step):
         assert self._rules.redact is not None
         data = self._rules.redact.restored(name, read_bytes(self._fs, here.origin) or b"", merged)
         if data is None:
-            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
+            raise Conflict(f"{name} was changed on two devices, and {_REDACTED}", path=self._path(name))
         return data
 
     def _revealed_lines(self, lines: list[bytes], ours: list[bytes], here: LocalPart) -> list[bytes]:
@@ -254,8 +254,8 @@ class Writer(Step):
         with LineFile(here.origin, self._fs) as file:
             whole = list(lines_until(file, here.stamp[1] - here.torn))
         known: dict[bytes, list[bytes]] = {}
-        for black, line in zip(ours, whole, strict=True):
-            known.setdefault(black, []).append(line)
+        for redacted, line in zip(ours, whole, strict=True):
+            known.setdefault(redacted, []).append(line)
         return [known[line].pop(0) if known.get(line) else line for line in lines]
 
     def _put(self, name: str, data: bytes, before: bytes, here: LocalPart) -> None:
@@ -286,10 +286,10 @@ class Writer(Step):
             others = set(bundles.unpack_items(theirs.all(file)))
         refuse_strange_items(self._layout, self._head, others)
         present = self._surveyor.items(self._ref)
-        others -= self._spoilt_there(present.values(), others)
-        spoilt = self._spoilt_here(present, others)
-        others -= {one for one in others if one.name in {bad.name for bad in spoilt}}
-        present = {path: one for path, one in present.items() if one not in spoilt}
+        others -= self._damaged_there(present.values(), others)
+        damaged = self._damaged_here(present, others)
+        others -= {one for one in others if one.name in {bad.name for bad in damaged}}
+        present = {path: one for path, one in present.items() if one not in damaged}
         names = {one: name for name, one in bundles.names_of([*present.values(), *others]).items()}
         for path, one in present.items():
             if names[one] != one.name and os.path.basename(path) == os.path.basename(one.name):
@@ -297,31 +297,31 @@ class Writer(Step):
         for one in sorted(others - set(present.values())):
             self._create(self._path(names[one]), one)
 
-    def _spoilt_there(self, here: Iterable[bundles.Item], there: set[bundles.Item]) -> set[bundles.Item]:
+    def _damaged_there(self, here: Iterable[bundles.Item], there: set[bundles.Item]) -> set[bundles.Item]:
         """Return remote files that are damaged copies of local ones, and that no user has sent as they are."""
         accepted = self._head.accepted
-        found = spoilt_items(self._layout, here, there)
+        found = damaged_items(self._layout, here, there)
         return {one for one in found if accepted.get(one.name) != item_chain(one)}
 
-    def _spoilt_here(
+    def _damaged_here(
         self, present: Mapping[str, bundles.Item], there: set[bundles.Item]
     ) -> set[bundles.Item]:
         """Return local files that are damaged copies of remote ones.
 
         They stay, or are replaced if the user decided so.
         """
-        spoilt = spoilt_items(self._layout, there, present.values())
+        damaged = damaged_items(self._layout, there, present.values())
         if self._keep == MINE:
             return set()
         if self._keep != THEIRS:
-            self.held = {one.name: Held(item_chain(one), why) for one, why in spoilt.items()}
-            return set(spoilt)
+            self.held = {one.name: Held(item_chain(one), why) for one, why in damaged.items()}
+            return set(damaged)
         good = {one.name: one for one in there}
         for path, one in present.items():
-            if one in spoilt:
+            if one in damaged:
                 atomic.quarantine(path, "conflict", fs=self._fs, now=self._now())
                 atomic.replace(path, (good[one.name].data,), fs=self._fs)
-        return set(spoilt)
+        return set(damaged)
 
     def _rename(self, path: str, name: str) -> None:
         """Rename a file to a unique name: another device has made a file of the same name."""
@@ -374,20 +374,20 @@ def _ours_lead(found: Comparison, mine: Mapping[str, LocalPart]) -> bool:
     }
 
 
-def _begins_alike(black: LineFile, size: int, theirs: Theirs) -> bool:
+def _begins_alike(redacted: LineFile, size: int, theirs: Theirs) -> bool:
     """True if the remote version begins with the first `size` bytes; verifies all of it."""
     at, alike = theirs.start, True
-    for raw in theirs.rest(black):
+    for raw in theirs.rest(redacted):
         known = max(0, min(len(raw), size - at))
-        alike = alike and black.read(at, known) == raw[:known]
+        alike = alike and redacted.read(at, known) == raw[:known]
         at += len(raw)
     return alike and at >= size
 
 
-def _behind(black: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
+def _behind(redacted: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
     """Yield the bytes of the remote version behind the first `size` bytes."""
     at = theirs.start
-    for raw in theirs.rest(black):
+    for raw in theirs.rest(redacted):
         yield raw[max(0, min(len(raw), size - at)) :]
         at += len(raw)
 

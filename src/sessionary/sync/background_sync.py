@@ -91,7 +91,7 @@ class BackgroundSync:
         self._new_thread = thread
         self._closing = False
         self._start_over()
-        _couriers.add(self)
+        _running.add(self)
 
     def _start_over(self) -> None:
         # A plain lock: a condition costs several times as much, at every save.
@@ -297,27 +297,27 @@ class BackgroundSync:
         self._not_before = self.clock() + APART
 
 
-_couriers: weakref.WeakSet[BackgroundSync] = weakref.WeakSet()
+_running: weakref.WeakSet[BackgroundSync] = weakref.WeakSet()
 
 
 def flush_all(timeout: float) -> None:
     """Send pending sessions of all instances in this process, within `timeout` seconds. They stay usable."""
     deadline = time.monotonic() + timeout
-    couriers = list(_couriers)
-    for courier in couriers:
-        courier.hurry(timeout)
-    for courier in couriers:
-        courier.wait(deadline - time.monotonic())
+    running = list(_running)
+    for background in running:
+        background.hurry(timeout)
+    for background in running:
+        background.wait(deadline - time.monotonic())
 
 
 def close_all(timeout: float = AT_EXIT) -> None:
     """Stop all instances in this process, within `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    couriers = list(_couriers)
-    for courier in couriers:
-        courier.finish(timeout)
-    for courier in couriers:
-        courier.close(deadline - time.monotonic())
+    running = list(_running)
+    for background in running:
+        background.finish(timeout)
+    for background in running:
+        background.close(deadline - time.monotonic())
 
 
 class _Ending:
@@ -350,8 +350,8 @@ def _when_main_ends(call: Callable[[], None]) -> None:
 
 
 def _after_fork_in_child() -> None:
-    for courier in list(_couriers):
-        courier.forget_threads()
+    for background in list(_running):
+        background.forget_threads()
 
 
 _ending = _Ending()

@@ -41,7 +41,7 @@ def of_bytes(data: bytes) -> Version:
     return Version(len(data), lambda: iter((data,)))
 
 
-def why_spoilt(
+def damage_of(
     layout: SyncLayout, name: str, kind: PartKind, before: Callable[[], Version], after: Version
 ) -> str | None:
     """Return in a sentence why `after` is a damaged copy of `before`; None if it is not.
@@ -71,7 +71,7 @@ def why_spoilt(
     return max(new, key=lambda problem: problem.severity).message
 
 
-def spoilt_items(layout: SyncLayout, before: Iterable[Item], after: Iterable[Item]) -> dict[Item, str]:
+def damaged_items(layout: SyncLayout, before: Iterable[Item], after: Iterable[Item]) -> dict[Item, str]:
     """Return the files in `after` that are damaged copies of files in `before`, with the reason.
 
     Such files are immutable: one whose old version is also present is not a copy but another file.
@@ -89,7 +89,7 @@ def spoilt_items(layout: SyncLayout, before: Iterable[Item], after: Iterable[Ite
         def base(known: list[Item] = known) -> Version:
             return of_bytes(known[0].data)
 
-        why = why_spoilt(layout, one.name, PartKind.DOCUMENT, base, of_bytes(one.data))
+        why = damage_of(layout, one.name, PartKind.DOCUMENT, base, of_bytes(one.data))
         if why is not None:
             found[one] = why
     return found

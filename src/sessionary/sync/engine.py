@@ -399,7 +399,7 @@ class Engine(Step):
     def _recovered(self, name: str) -> SyncedState | None:
         """Return the agreed state of a session, after resolving an interrupted push or move."""
         Puller(self._context).settle_move(name)
-        intent = self.states.intent(name)
+        intent = self.states.intents.get(name)
         if intent is not None:
             found = self.remote.read_head(name)
             # Others may continue from it, whether it was carried out or not.

@@ -20,7 +20,7 @@ from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, follow
 from sessionary.sync.bundles import Item
 from sessionary.sync.context import Step
-from sessionary.sync.damage import Version, spoilt_items, why_spoilt
+from sessionary.sync.damage import Version, damage_of, damaged_items
 from sessionary.sync.diff import Comparison, Verdict, common_bytes
 from sessionary.sync.download import MISSING, Theirs, fetch
 from sessionary.sync.heads import Head, PartHead, decode, kind_of
@@ -100,9 +100,9 @@ class Guard(Step):
             if here is None or _has_grown(here, agreed.pieces.get(part.name), matched[part.name]):
                 continue
             if here.kind is PartKind.BUNDLE:
-                spoilt, before = self._spoilt(here, part, agreed, matched[part.name])
-                kept = {one: why for one, why in spoilt.items() if one.name not in allowed}
-                accepted |= {one.name: item_chain(one) for one in spoilt.keys() - kept.keys()}
+                damaged, before = self._damaged_items(here, part, agreed, matched[part.name])
+                kept = {one: why for one, why in damaged.items() if one.name not in allowed}
+                accepted |= {one.name: item_chain(one) for one in damaged.keys() - kept.keys()}
                 if kept:
                     sent[part.name] = self._whole_bundle(ref, here, kept, before)
                     pieces = agreed.pieces.get(part.name)
@@ -230,7 +230,7 @@ class Guard(Step):
         def base() -> Version:
             return self._version(theirs, here, 0)
 
-        why = why_spoilt(self._layout, here.name, here.kind, base, self._present(here, 0))
+        why = damage_of(self._layout, here.name, here.kind, base, self._present(here, 0))
         return None if why is None else Held(part.chain, why)
 
     def _mine(self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched) -> Held | None:
@@ -247,7 +247,7 @@ class Guard(Step):
                 return fetch(self._remote, agreed.head.space, part, pieces, matched.pieces, spool)
 
             try:
-                why = why_spoilt(
+                why = damage_of(
                     self._layout,
                     here.name,
                     here.kind,
@@ -298,7 +298,7 @@ class Guard(Step):
             return Version(end, lambda: self._bytes(here, start, end))
 
         after = self._version(theirs, here, start)
-        why = why_spoilt(self._layout, here.name, here.kind, base, after)
+        why = damage_of(self._layout, here.name, here.kind, base, after)
         return None if why is None else Held(chain, why)
 
     def _decide(
@@ -332,29 +332,29 @@ class Guard(Step):
 
     # -- files that are made once
 
-    def _spoilt(
+    def _damaged_items(
         self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched
     ) -> tuple[dict[Item, str], set[Item]]:
         """Return the damaged files in a bundle, and all files of the agreed one if there are any."""
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size)))
-        if not any(self._may_be_spoilt(one) for one in items):
+        if not any(self._may_be_damaged(one) for one in items):
             return {}, set()
         pieces = agreed.pieces.get(part.name, [])
         with self._states.spool() as spool:
             old = fetch(self._remote, agreed.head.space, part, pieces, matched.pieces, spool)
             with opened(self._fs, here) as file:
                 before = set(bundles.unpack_items(old.all(file)))
-        return spoilt_items(self._layout, before, items), before
+        return damaged_items(self._layout, before, items), before
 
     def _whole_bundle(
-        self, ref: SessionRef, here: LocalPart, spoilt: Collection[Item], before: Collection[Item]
+        self, ref: SessionRef, here: LocalPart, damaged: Collection[Item], before: Collection[Item]
     ) -> LocalPart:
         """Return the bundle with damaged files replaced by the agreed ones."""
-        names = {one.name for one in spoilt}
-        items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(spoilt)
+        names = {one.name for one in damaged}
+        items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(damaged)
         return self._laid_down(ref, here, items | {one for one in before if one.name in names})
 
-    def _may_be_spoilt(self, one: Item) -> bool:
+    def _may_be_damaged(self, one: Item) -> bool:
         return not one.data or bool(self._layout.faults(one.name, one.data))
 
     def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:

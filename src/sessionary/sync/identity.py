@@ -72,10 +72,8 @@ class Repositories:
     Args:
         places: the folder of each local project, by its layout name.
         find: for a project that is not in `places`, its possible folders.
-        prefer: the local project for an identity, if several are in one repository.
         bindings: the projects of folders without a repository.
         fs: the file system.
-        patience: seconds that git may take.
     """
 
     def __init__(
@@ -83,16 +81,12 @@ class Repositories:
         places: Mapping[str, str | os.PathLike[str]],
         *,
         find: Callable[[str], Iterable[str]] = lambda project: (),
-        prefer: Mapping[str, str] | None = None,
         bindings: Bindings | None = None,
         fs: Fs = OS_FS,
-        patience: float = PATIENCE,
     ) -> None:
         self._places = {project: os.fspath(folder) for project, folder in places.items()}
         self._find = find
-        self._prefer = dict(prefer or {})
         self._fs = fs
-        self._patience = patience
         self.bindings: Bindings = bindings or Bindings(fs=fs)
         self._names: dict[str, Named | None] = {}
         self._known: dict[str, str | NotFound] = {}
@@ -123,8 +117,6 @@ class Repositories:
         """
         if identity is None:
             return None
-        if identity in self._prefer:
-            return self._prefer[identity]
         if base_of(identity) is not None:
             return self._local_folder(identity)
         names = ((project, self.named(project)) for project in sorted(self._places))
@@ -148,8 +140,9 @@ class Repositories:
         """Return the derived name of a project's folder, before binding; None if it is not here."""
         if project not in self._names:
             place = self._places.get(project)
-            folders = [place] if place is not None else sorted(self._find(project), key=self._is_outside)
-            self._names[project] = name_of(folders[0], self._fs, self._patience) if folders else None
+            folders = [place] if place is not None else list(self._find(project))
+            folders.sort(key=lambda folder: repository_of(folder, self._fs) is None)
+            self._names[project] = name_of(folders[0], self._fs) if folders else None
         return self._names[project]
 
     def _local_folder(self, identity: str) -> str:
@@ -197,15 +190,6 @@ class Repositories:
                 if named is not None and named.folder is not None and named.base == base:
                     alike.add(named.folder)
         return alike
-
-    def _is_outside(self, folder: str) -> bool:
-        return repository_of(folder, self._fs) is None
-
-
-def identity_of(folder: str | os.PathLike[str], *, fs: Fs = OS_FS, patience: float = PATIENCE) -> str:
-    """Return the shared name of the project in a folder, if no other folder has its name."""
-    named = name_of(folder, fs, patience)
-    return named.base + named.way
 
 
 def name_of(folder: str | os.PathLike[str], fs: Fs = OS_FS, patience: float = PATIENCE) -> Named:

@@ -232,8 +232,8 @@ class Surveyor:
 
     def _item(self, name: str, data: bytes) -> bundles.Item:
         one = bundles.item(name, data)
-        black = self._rules.redact
-        return one if black is None else bundles.Item(one.name, black.document(one.name, data))
+        redaction = self._rules.redact
+        return one if redaction is None else bundles.Item(one.name, redaction.document(one.name, data))
 
     def _local(self, ref: SessionRef, part: Part, stamp: Stamp, touched: float) -> LocalPart:
         size = stamp[1]
@@ -241,33 +241,33 @@ class Surveyor:
             with LineFile(part.path, self._fs) as file:
                 size = whole_lines(file, size)
         plain = LocalPart(part.name, part.kind, part.path, size, stamp, touched, stamp[1] - size)
-        return plain if self._rules.redact is None else self._blacked_out(ref, plain)
+        return plain if self._rules.redact is None else self._redacted_part(ref, plain)
 
-    def _blacked_out(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
+    def _redacted_part(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
         assert self._rules.redact is not None
         state = self._rules.redact.digest + _packed(plain.stamp)
-        path = self.copies.get(ref.locator, plain.name, state, lambda: self._black(plain))
+        path = self.copies.get(ref.locator, plain.name, state, lambda: self._redacted_bytes(plain))
         size = self._fs.stat(path).st_size
         with LineFile(path, self._fs) as copy, LineFile(plain.path, self._fs) as file:
             if size == plain.size and _alike(copy, file, size):
                 return plain
         return plain._replace(path=path, size=size, origin=plain.path)
 
-    def _black(self, plain: LocalPart) -> Iterator[bytes]:
-        black = self._rules.redact
-        assert black is not None
+    def _redacted_bytes(self, plain: LocalPart) -> Iterator[bytes]:
+        redaction = self._rules.redact
+        assert redaction is not None
         if plain.kind is PartKind.DOCUMENT:
-            yield black.document(plain.name, read_bytes(self._fs, plain.path) or b"")
+            yield redaction.document(plain.name, read_bytes(self._fs, plain.path) or b"")
             return
         with LineFile(plain.path, self._fs) as file:
-            yield from black.lines(lines_until(file, plain.size))
+            yield from redaction.lines(lines_until(file, plain.size))
 
     def _bundle(self, ref: SessionRef, once: list[tuple[Part, Stamp, float]]) -> LocalPart:
-        black = self._rules.redact
+        redaction = self._rules.redact
         state = b"".join(
             part.path.encode("utf-8", "surrogateescape") + _packed(stamp) for part, stamp, _ in once
         )
-        state += black.digest if black else b""
+        state += redaction.digest if redaction else b""
 
         def make() -> Iterator[bytes]:
             return bundles.pack_items(self.items(ref).values())

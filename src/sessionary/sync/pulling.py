@@ -101,7 +101,7 @@ class Puller(Step):
 
     def settle_move(self, name: str) -> None:
         """Finish an interrupted move of a session that was giving way."""
-        moving = self._states.moving(name)
+        moving = self._states.moves.get(name)
         if moving is None:
             return
         sibling = self._layout.ref_for_path(Path(moving.sibling))
@@ -117,7 +117,7 @@ class Puller(Step):
                 )
             self._states.forget(name)  # the local files are then compared with the head byte by byte
         self._placer.clear(moving.staged)
-        self._states.forget_move(name)
+        self._states.moves.forget(name)
 
     def explained(self, record: HeadRecord, head: Head, outcome: Outcome) -> Outcome:
         """Return the outcome of a pull, with the device that can repair missing or damaged data.
@@ -244,14 +244,14 @@ class Puller(Step):
         return with_holds(outcome, holds)
 
     def _come_back(self, name: str, ref: SessionRef, found: Comparison) -> str:
-        before = self._states.taken(name)
+        before = self._states.taken.get(name)
         return rewinds.come_back(self._fs, found, self._surveyor.survey(ref), before) if before else ""
 
     def _remember_taken(self, name: str, undo: Undo | None, words: str, agreed: SyncedState | None) -> None:
         if undo is not None and agreed is not None:
-            self._states.note_taken(name, undo.file, agreed.pieces[undo.file])
+            self._states.taken.put(name, {undo.file: agreed.pieces[undo.file]})
         elif words:
-            self._states.forget_taken(name)
+            self._states.taken.forget(name)
 
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
@@ -294,7 +294,7 @@ class Puller(Step):
         new_id = sibling.session_id
         staged = self._placer.stage(record.name, ref, head, found, mine, device)
         moving = Moving(ref.locator, sibling.locator, new_id, ref.session_id, head.project, staged, at)
-        self._states.move(record.name, moving)
+        self._states.moves.put(record.name, moving)
         if is_kept:
             self._layout.trash(ref, self._now())
         else:
@@ -303,7 +303,7 @@ class Puller(Step):
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.last_active(head, self._now()))
         self._agree(record, head, ref, found, None)
-        self._states.forget_move(record.name)
+        self._states.moves.forget(record.name)
         note = f"another device has continued it; the local version is {new_id} now"
         return replace(outcome_of(head, SyncStatus.DIVERGED, note), sibling=new_id)
 

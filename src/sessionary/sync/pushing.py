@@ -137,29 +137,18 @@ class Pusher(Step):
             NotFound, StorageFailed: the session cannot be read.
             Unsupported: it is outside the store.
         """
-        outcome = self._push(name, ref, agreed, allowed, ended, shown)
-        return self._surveyor.with_left_out(ref, outcome, None if agreed is None else agreed.head)
-
-    def _push(
-        self,
-        name: str,
-        ref: SessionRef,
-        agreed: SyncedState | None,
-        allowed: Collection[str],
-        ended: Collection[str],
-        shown: Shown | None,
-    ) -> Outcome:
         basis = self._first(name, ref) if agreed is None else _Basis(agreed, {})
         if shown is None and agreed is None:
             shown = Shown(self._remote.read_head(name))
         for _ in range(TRIES):
             found = basis if shown is None else self._look(name, ref, basis, shown.record)
-            if isinstance(found, Outcome):
-                return found
-            outcome = self._rounds(name, ref, found, allowed, ended)
+            if isinstance(found, _Basis):
+                basis, outcome = found, self._rounds(name, ref, found, allowed, ended)
+            else:
+                outcome = found
             if outcome is not None:
-                return outcome
-            basis, shown = found, Shown(self._remote.read_head(name))
+                return self._surveyor.with_left_out(ref, outcome, None if agreed is None else agreed.head)
+            shown = Shown(self._remote.read_head(name))
         raise RemoteError(f"other devices keep pushing {ref.session_id}", retryable=True)
 
     def bury(self, name: str, agreed: SyncedState, shown: Shown | None = None) -> Outcome:
@@ -430,11 +419,11 @@ class Pusher(Step):
     def _remember_taken(self, name: str, undo: Undo | None, before: SyncedState, after: SyncedState) -> None:
         if undo is not None:
             if after.head.gen > before.head.gen:
-                self._states.note_taken(name, undo.file, before.pieces[undo.file])
+                self._states.taken.put(name, {undo.file: before.pieces[undo.file]})
             return
         old, new = before.head.chains(), after.head.chains()
-        if any(old.get(file) != new.get(file) for file in self._states.taken(name)):
-            self._states.forget_taken(name)
+        if any(old.get(file) != new.get(file) for file in self._states.taken.get(name) or ()):
+            self._states.taken.forget(name)
 
     def _versioned(self, names: Iterable[str]) -> list[str]:
         """Return the documents whose earlier versions are kept: those that are conversations."""

@@ -68,7 +68,7 @@ class Redaction:
     def text(self, text: str) -> str:
         """Return a text with its secrets redacted."""
         for rule in self._rules:
-            text = rule.sub(_black, text)
+            text = rule.sub(_with_mark, text)
         return text
 
     def line(self, line: bytes) -> bytes:
@@ -88,10 +88,10 @@ class Redaction:
         """
         if name.endswith(".json"):
             return self._json(data, encode_document) or self._raw(data)
-        black = self._raw(data)
-        if black != data and name.endswith((".yaml", ".yml")):
-            _check_yaml(name, data, black)
-        return black
+        redacted = self._raw(data)
+        if redacted != data and name.endswith((".yaml", ".yml")):
+            _check_yaml(name, data, redacted)
+        return redacted
 
     def restored(self, name: str, mine: bytes, theirs: bytes) -> bytes | None:
         """Return the remote version of a file, with redacted values replaced by the local ones.
@@ -132,11 +132,11 @@ class Redaction:
     def _entry(self, key: str, mine: Any, theirs: Any, secrets: list[str]) -> Any:
         if not isinstance(mine, str):
             return self._restored(mine, theirs, secrets) if isinstance(mine, dict | list) else theirs
-        black = self._under(key, mine)
-        if black == mine:
+        redacted = self._under(key, mine)
+        if redacted == mine:
             return theirs
         secrets.append(mine)
-        return mine if theirs == black else theirs
+        return mine if theirs == redacted else theirs
 
     def _json(self, data: bytes, encode: Any) -> bytes | None:
         """Redact the values in JSON bytes; None if they are not JSON."""
@@ -144,8 +144,8 @@ class Redaction:
             value = decode(data)
         except Undecodable:
             return None
-        black = self._value(value)
-        return data if black == value else bytes(encode(sanitize(black)))
+        redacted = self._value(value)
+        return data if redacted == value else bytes(encode(sanitize(redacted)))
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -186,12 +186,12 @@ def _compiled(name: str, text: str) -> re.Pattern[str]:
     return rule
 
 
-def _black(found: re.Match[str]) -> str:
+def _with_mark(found: re.Match[str]) -> str:
     kept = found[1] if found.re.groups and found[1] is not None else ""
     return kept + MARK
 
 
-def _check_yaml(name: str, data: bytes, black: bytes) -> None:
+def _check_yaml(name: str, data: bytes, redacted: bytes) -> None:
     from sessionary.codec.yaml_read import load_yaml
     from sessionary.errors import Corrupt
 
@@ -200,7 +200,7 @@ def _check_yaml(name: str, data: bytes, black: bytes) -> None:
     except Corrupt:
         return
     try:
-        load_yaml(black)
+        load_yaml(redacted)
     except Corrupt as error:
         raise Invalid(
             f"{name} could not be parsed after redaction: {error}",

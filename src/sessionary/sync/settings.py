@@ -79,7 +79,7 @@ def settings_file(folder: str | None, environ: Mapping[str, str]) -> str | None:
     return None if folder is None else os.path.join(folder, "sync.json")
 
 
-def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
+def load_settings(path: str | os.PathLike[str]) -> Settings:
     """Load the settings from a file.
 
     Raises:
@@ -87,7 +87,7 @@ def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
         Invalid: the file is damaged, or has unknown settings.
         StorageFailed: it cannot be read.
     """
-    data = read_bytes(fs, os.fspath(path))
+    data = read_bytes(OS_FS, os.fspath(path))
     if data is None:
         raise NotFound(
             f"synchronisation is not set up: {os.fspath(path)} does not exist",
@@ -105,15 +105,15 @@ def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
     return settings
 
 
-def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = OS_FS) -> None:
+def save_settings(path: str | os.PathLike[str], settings: Settings) -> None:
     """Write the settings. Durability: replaces the file atomically, and survives a power cut.
 
     Raises:
         StorageFailed: the file cannot be written; the old settings are unchanged.
     """
-    make_folder(fs, os.path.dirname(os.fspath(path)))
+    make_folder(OS_FS, os.path.dirname(os.fspath(path)))
     data = encode_document(msgspec.to_builtins(settings))  # paths may be any bytes: escaped
-    atomic.replace(os.fspath(path), (data, b"\n"), fs=fs)
+    atomic.replace(os.fspath(path), (data, b"\n"))
 
 
 def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], layout: str) -> str:
@@ -150,14 +150,14 @@ def _store(settings: Settings) -> str:
     return sha256("\0".join(words).encode()).hexdigest()[:20]
 
 
-def read_identity(path: str, *, fs: Fs = OS_FS) -> str:
+def read_identity(path: str) -> str:
     """Return the age identity in a file, as `age-keygen` writes it.
 
     Raises:
         NotFound: the file does not exist.
         Invalid: it contains no identity.
     """
-    data = read_bytes(fs, os.path.expanduser(path))
+    data = read_bytes(OS_FS, os.path.expanduser(path))
     if data is None:
         raise NotFound(
             f"the key file {path} does not exist",

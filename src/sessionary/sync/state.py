@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -32,8 +32,6 @@ from sessionary.sync.blocks import Piece
 from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
-_STATE, _INTENT, _MOVE, _SPENT = ".state.json", ".intent.json", ".move.json", ".spent.json"
-_HOLE, _TAKEN = ".hole.json", ".taken.json"
 
 
 class Held(Struct, frozen=True):
@@ -112,22 +110,78 @@ class _Spent(Struct, frozen=True):
     above: int
 
 
+class Records(Generic[_T]):
+    """Values of one kind below a folder, for each session a file: a line of JSON, and a hash that detects damage.
+
+    Args:
+        folder: the folder.
+        suffix: the suffix of the files.
+        kind: the type of the values.
+        fs: the file system.
+    """
+
+    def __init__(self, folder: str, suffix: str, kind: Any, fs: Fs) -> None:
+        self.suffix = suffix
+        self._folder = folder
+        self._decoder: msgspec.json.Decoder[_T] = msgspec.json.Decoder(kind)
+        self._fs = fs
+
+    def get(self, name: str) -> _T | None:
+        """Return the value of a session; None if it is missing or unreadable: derived data is computed again."""
+        data, _, proof = (read_bytes(self._fs, self._path(name)) or b"").partition(b"\n")
+        if proof and proof != _proof(data):  # earlier versions wrote no hash
+            return None
+        try:
+            return self._decoder.decode(data)
+        except msgspec.MsgspecError:
+            pass
+        try:
+            found: _T = msgspec.convert(json.loads(data), self._decoder.type)  # a path that is not UTF-8
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return found
+
+    def put(self, name: str, value: _T) -> None:
+        """Store a value atomically. Durability: on return it survives a power cut."""
+        try:
+            data = msgspec.json.encode(value)
+        except UnicodeEncodeError:  # a path that is not UTF-8
+            data = json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+        atomic.replace(self._path(name), (with_proof(data),), fs=self._fs)
+
+    def forget(self, name: str) -> None:
+        """Remove a value, if there is one."""
+        if stat_or_none(self._fs, self._path(name)) is not None:
+            atomic.forget_file(self._path(name), fs=self._fs)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name + self.suffix)
+
+
 class States:
     """Agreed states and intents below one folder. One process at a time: see `lock`.
 
     Args:
         folder: the folder; it is made when needed.
         fs: the file system.
+
+    Attributes:
+        intents: what was to be agreed when the last push was interrupted; see `intend` and `give_up`.
+        moves: the sessions that give way, until they have done so.
+        taken: the length of journals before they were rewound, by this device or by another one as far as known.
     """
 
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
         self.folder = folder
         self._fs = fs
-        self._agreed = msgspec.json.Decoder(SyncedState)
-        self._moving = msgspec.json.Decoder(Moving)
-        self._spent = msgspec.json.Decoder(_Spent)
-        self._hole = msgspec.json.Decoder(Hole)
-        self._taken = msgspec.json.Decoder(dict[str, list[Piece]])
+        self._agreed: Records[SyncedState] = Records(folder, ".state.json", SyncedState, fs)
+        self.intents: Records[SyncedState] = Records(folder, ".intent.json", SyncedState, fs)
+        self.moves: Records[Moving] = Records(folder, ".move.json", Moving, fs)
+        self.taken: Records[dict[str, list[Piece]]] = Records(
+            folder, ".taken.json", dict[str, list[Piece]], fs
+        )
+        self._spent: Records[_Spent] = Records(folder, ".spent.json", _Spent, fs)
+        self._holes: Records[Hole] = Records(folder, ".hole.json", Hole, fs)
         self._above: dict[str, int] = {}
 
     def lock(self) -> FileLock:
@@ -139,7 +193,7 @@ class States:
         make_folder(self._fs, self.folder)
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
-    def device(self, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:
+    def device(self) -> str:
         """Return the name of this machine: generated once, then stable. Call it only while holding the lock.
 
         Durability: a returned name survives a power cut.
@@ -147,7 +201,7 @@ class States:
         path = os.path.join(self.folder, "device")
         known = read_bytes(self._fs, path)
         if not known:  # missing, or left empty by a power cut before it was returned
-            known = new_id().encode()
+            known = str(uuid.uuid4()).encode()
             atomic.replace(path, (known,), fs=self._fs)
         return known.decode()
 
@@ -164,26 +218,25 @@ class States:
 
     def names(self) -> Iterator[str]:
         """Yield the head names of all sessions with stored state."""
-        suffixes = (_STATE, _INTENT, _MOVE)
-        found = {
-            name[: -len(suffix)]
-            for name in self._listed()
-            for suffix in suffixes
-            if name.endswith(suffix) and not name.startswith(".")
-        }
-        yield from sorted(found)
-
-    def _listed(self) -> list[str]:
         try:
-            return self._fs.listdir(self.folder)
+            listed = self._fs.listdir(self.folder)
         except FileNotFoundError:
-            return []
+            return
         except OSError as error:
             raise storage_failed(error, "look into", self.folder) from error
+        suffixes = tuple(records.suffix for records in (self._agreed, self.intents, self.moves))
+        yield from sorted(
+            {
+                name.removesuffix(suffix)
+                for name in listed
+                for suffix in suffixes
+                if name.endswith(suffix) and not name.startswith(".")
+            }
+        )
 
     def agreed(self, name: str) -> SyncedState | None:
         """Return the agreed state of a session; None if it is missing or unreadable."""
-        found = self._read(name + _STATE, self._agreed)
+        found = self._agreed.get(name)
         if found is not None:
             self._note(name, max(found.head.count, found.above))
         return found
@@ -191,9 +244,9 @@ class States:
     def agree(self, name: str, agreed: SyncedState) -> None:
         """Store an agreed state atomically, and delete its intent."""
         above = max(self.above(name), agreed.above)
-        self._write(name + _STATE, msgspec.structs.replace(agreed, above=above))
+        self._agreed.put(name, msgspec.structs.replace(agreed, above=above))
         self._note(name, max(above, agreed.head.count))
-        self.forget_intent(name)
+        self.intents.forget(name)
 
     def above(self, name: str) -> int:
         """Return the highest number of any head of a session here, even if it was only intended.
@@ -202,12 +255,16 @@ class States:
         the remote was restored to an earlier state. So this device uses no number twice.
         """
         if name not in self._above and self.agreed(name) is None:
-            spent = self._read(name + _SPENT, self._spent)
+            spent = self._spent.get(name)
             self._note(name, spent.above if spent is not None else 0)
         return self._above[name]
 
     def _note(self, name: str, above: int) -> None:
         self._above[name] = max(self._above.get(name, 0), above)
+
+    def intend(self, name: str, agreed: SyncedState) -> None:
+        """Store what is to be agreed. Durability: on return it survives a power cut."""
+        self.intents.put(name, agreed)
 
     def give_up(self, name: str, intended: SyncedState) -> None:
         """Forget what was intended: it did not come about. Its number stays taken."""
@@ -215,96 +272,34 @@ class States:
         self._note(name, above)
         agreed = self.agreed(name)
         if agreed is None:
-            self._write(name + _SPENT, _Spent(above))
-            self.forget_intent(name)
+            self._spent.put(name, _Spent(above))
+            self.intents.forget(name)
         else:
             self.agree(name, agreed)
 
-    def intent(self, name: str) -> SyncedState | None:
-        """What was to be agreed when the last push was cut off; None if none was."""
-        return self._read(name + _INTENT, self._agreed)
-
-    def intend(self, name: str, agreed: SyncedState) -> None:
-        """Lay down what is to be agreed. Durability: on return it survives a power cut."""
-        self._write(name + _INTENT, agreed)
-
-    def forget_intent(self, name: str) -> None:
-        """What was intended has come about; see `give_up`."""
-        self._remove(name + _INTENT)
-
     def hole(self, name: str, found: Hole) -> datetime:
-        """When a block was not there for the first time under this head; now, if it is the first time.
+        """Return when a block was missing for the first time under this head; now, if it is the first time.
 
         A clock that was set back begins anew.
         """
-        known = self._read(name + _HOLE, self._hole)
+        known = self._holes.get(name)
         if (
             known is not None
-            and (known.etag, known.block) == (found.etag, found.block)
+            and msgspec.structs.replace(known, at=found.at) == found
             and known.at <= found.at
         ):
             return known.at
-        self._write(name + _HOLE, found)
+        self._holes.put(name, found)
         return found.at
 
     def forget_hole(self, name: str) -> None:
         """All blocks are there."""
-        if stat_or_none(self._fs, os.path.join(self.folder, name + _HOLE)) is not None:
-            self._remove(name + _HOLE)
-
-    def taken(self, name: str) -> dict[str, list[Piece]]:
-        """Return the length of journals before they were rewound, by this device or by another one as far as known."""
-        return self._read(name + _TAKEN, self._taken) or {}
-
-    def note_taken(self, name: str, file: str, pieces: list[Piece]) -> None:
-        """Store the length of a journal that was just rewound."""
-        self._write(name + _TAKEN, {file: pieces})
-
-    def forget_taken(self, name: str) -> None:
-        """Forget a rewind: the lines are back, or the journal was continued."""
-        if stat_or_none(self._fs, os.path.join(self.folder, name + _TAKEN)) is not None:
-            self._remove(name + _TAKEN)
-
-    def moving(self, name: str) -> Moving | None:
-        """Return the session whose move a pull was interrupted in; None without one."""
-        return self._read(name + _MOVE, self._moving)
-
-    def move(self, name: str, moving: Moving) -> None:
-        """Record that a session will give way. Durability: on return it survives a power cut."""
-        self._write(name + _MOVE, moving)
-
-    def forget_move(self, name: str) -> None:
-        """Forget the move: the session has given way, or stays."""
-        self._remove(name + _MOVE)
+        self._holes.forget(name)
 
     def forget(self, name: str) -> None:
         """Forget the agreed state: files and head are then compared byte by byte."""
-        self._write(name + _SPENT, _Spent(self.above(name)))
-        self._remove(name + _STATE)
-
-    def _read(self, file: str, decoder: msgspec.json.Decoder[_T]) -> _T | None:
-        data, _, proof = (read_bytes(self._fs, os.path.join(self.folder, file)) or b"").partition(b"\n")
-        if proof and proof != _proof(data):  # earlier versions wrote no hash
-            return None
-        try:
-            return decoder.decode(data)
-        except msgspec.MsgspecError:
-            pass
-        try:
-            found: _T = msgspec.convert(json.loads(data), decoder.type)  # a path that is not UTF-8
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None  # derived data: recomputed if unreadable
-        return found
-
-    def _write(self, file: str, value: Struct | dict[str, list[Piece]]) -> None:
-        try:
-            data = msgspec.json.encode(value)
-        except UnicodeEncodeError:  # a path that is not UTF-8
-            data = json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
-        atomic.replace(os.path.join(self.folder, file), (with_proof(data),), fs=self._fs)
-
-    def _remove(self, file: str) -> None:
-        atomic.forget_file(os.path.join(self.folder, file), fs=self._fs)
+        self._spent.put(name, _Spent(self.above(name)))
+        self._agreed.forget(name)
 
 
 def with_proof(data: bytes) -> bytes:

@@ -187,10 +187,10 @@ def test_another_program_that_synchronises_is_not_waited_for_behind_the_back(
     one = machine("one")
     one.write("hello")
     one.sync()
-    assert one.store._carrier is not None
+    assert one.store._worker is not None
     from sessionary.sync.state import States
 
-    lock = States(one.store._carrier._place.state).lock()
+    lock = States(one.store._worker._place.state).lock()
     with lock.held(note="sync"):
         one.write("on")
         one.write(BULK)
@@ -237,16 +237,16 @@ def test_what_an_earlier_program_left_is_unsent(machine: Make) -> None:
 def test_the_end_waits_for_another_program_that_synchronises(machine: Make) -> None:
     one = machine("one")
     one.write("hello")
-    assert one.store._carrier is not None
+    assert one.store._worker is not None
     from sessionary.sync.state import States
 
-    courier = one.store._carrier.courier
-    lock = States(one.store._carrier._place.state).lock()
+    background = one.store._worker.background
+    lock = States(one.store._worker._place.state).lock()
     with lock.held(note="sync"):
-        courier.hurry(30)
-        until(lambda: courier._under_way)
+        background.hurry(30)
+        until(lambda: background._under_way)
     lock.close()
-    courier.wait(30)
+    background.wait(30)
     assert one.store.unsent == []
 
 
@@ -374,9 +374,9 @@ def test_the_end_of_a_program_sends_what_is_not_sent(tmp_path: Path) -> None:
 def test_a_store_that_is_forgotten_sends_and_ends_its_thread(tmp_path: Path, server: MemoryServer) -> None:
     store = HybridSessionStore(tmp_path / "a", remote=server.remote, state_dir=tmp_path / "state")
     store.save("s", say("hello"), META)
-    assert store._carrier is not None
-    courier = store._carrier.courier
-    thread = courier._thread
+    assert store._worker is not None
+    background = store._worker.background
+    thread = background._thread
     assert thread is not None
     gone = weakref.ref(store)
     del store
@@ -384,7 +384,7 @@ def test_a_store_that_is_forgotten_sends_and_ends_its_thread(tmp_path: Path, ser
     assert gone() is None, "the thread keeps the store"
     thread.join(20)
     assert not thread.is_alive()
-    assert courier.waiting == []
+    assert background.waiting == []
 
 
 def test_a_forked_child_carries_on_by_itself(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""When the courier goes: after the quiet, at a bulk, late at most; and what it does when nobody answers."""
+"""When the background goes: after the quiet, at a bulk, late at most; and what it does when nobody answers."""
 
 import threading
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from sessionary.sync.background_sync import BackgroundSync, Delivered
 
 
 class Rounds:
-    """A courier without a thread: its clock is set by hand, and it goes when it is asked whether it would."""
+    """A background without a thread: its clock is set by hand, and it goes when it is asked whether it would."""
 
     def __init__(self, *answers: Delivered) -> None:
         self.now = 1000.0
         self.sent: list[list[str]] = []
         self.answers = list(answers)
-        self.courier = BackgroundSync(self._carry, clock=lambda: self.now)
-        self.courier._thread = (
+        self.background = BackgroundSync(self._carry, clock=lambda: self.now)
+        self.background._thread = (
             threading.Thread()
         )  # never started: nothing goes by itself, and the end waits for nothing
 
@@ -29,19 +29,19 @@ class Rounds:
     def after(self, seconds: float) -> list[str] | None:
         """What goes so many seconds later; None if nothing does."""
         self.now += seconds
-        due = self.courier._due()
+        due = self.background._due()
         if due is None or due > self.now:
             return None
-        batch = self.courier._take()
-        self.courier._settle(self._carry(batch) if batch else self.courier._look(), self.now)
+        batch = self.background._take()
+        self.background._settle(self._carry(batch) if batch else self.background._look(), self.now)
         return batch
 
 
 def test_nothing_goes_while_it_is_written_and_all_of_it_afterwards() -> None:
     rounds = Rounds()
     for _ in range(5):
-        rounds.courier.touched("a")
-        rounds.courier.touched("b")
+        rounds.background.touched("a")
+        rounds.background.touched("b")
         assert rounds.after(1.9) is None
     assert rounds.after(0.1) == ["a", "b"]
     assert rounds.after(100) is None
@@ -51,7 +51,7 @@ def test_what_is_written_without_a_pause_goes_late_but_goes() -> None:
     rounds = Rounds()
     went = []
     for second in range(1, 32):
-        rounds.courier.touched("a", 100)
+        rounds.background.touched("a", 100)
         if rounds.after(1.0):
             went.append(second)
     assert went == [30]
@@ -59,11 +59,11 @@ def test_what_is_written_without_a_pause_goes_late_but_goes() -> None:
 
 def test_a_bulk_goes_at_once_but_not_twice_in_a_moment() -> None:
     rounds = Rounds()
-    rounds.courier.touched("a", rules.BULK - 1)
+    rounds.background.touched("a", rules.BULK - 1)
     assert rounds.after(0.1) is None
-    rounds.courier.touched("a", 1)
+    rounds.background.touched("a", 1)
     assert rounds.after(0.0) == ["a"]
-    rounds.courier.touched("a", rules.BULK)
+    rounds.background.touched("a", rules.BULK)
     assert rounds.after(0.5) is None
     assert rounds.after(0.5) == ["a"]
 
@@ -71,60 +71,60 @@ def test_a_bulk_goes_at_once_but_not_twice_in_a_moment() -> None:
 def test_it_is_not_woken_by_each_touch() -> None:
     rounds = Rounds()
     woken: list[int] = []
-    rounds.courier._news.notify_all = lambda: woken.append(1)  # type: ignore[method-assign]
+    rounds.background._news.notify_all = lambda: woken.append(1)  # type: ignore[method-assign]
     for _ in range(100):
-        rounds.courier.touched("a", 10)
-        rounds.courier.touched("b", 10)
+        rounds.background.touched("a", 10)
+        rounds.background.touched("b", 10)
     assert len(woken) == 1
-    rounds.courier.touched("a", rules.BULK)
+    rounds.background.touched("a", rules.BULK)
     assert len(woken) == 2
 
 
 def test_whoever_does_not_answer_is_asked_after_longer_and_longer_pauses() -> None:
     rounds = Rounds(*[Delivered(["a"], answered=False)] * 9)
-    rounds.courier.touched("a")
+    rounds.background.touched("a")
     assert rounds.after(2.0) == ["a"]
     for longest in (2, 4, 8, 16, 32, 64, 128, 256, 300):
         waited = 1
         while rounds.after(1.0) is None:
             waited += 1
         assert longest / 2 <= waited <= longest
-    assert rounds.courier.waiting == []
-    rounds.courier.touched("a")
+    assert rounds.background.waiting == []
+    rounds.background.touched("a")
     assert rounds.after(2.0) == ["a"], "an answer ends the pauses"
 
 
 def test_touches_do_not_shorten_a_pause() -> None:
     rounds = Rounds(*[Delivered(["a"], answered=False)] * 6)
-    rounds.courier.touched("a")
+    rounds.background.touched("a")
     for _ in range(100):
-        rounds.courier.touched("a", rules.BULK)
+        rounds.background.touched("a", rules.BULK)
         rounds.after(0.5)
     assert len(rounds.sent) <= 6
 
 
 def test_what_must_go_again_waits_and_is_told_as_waiting() -> None:
     rounds = Rounds(Delivered(["b"], answered=False))
-    rounds.courier.touched("a")
-    rounds.courier.touched("b")
+    rounds.background.touched("a")
+    rounds.background.touched("b")
     assert rounds.after(2.0) == ["a", "b"]
-    assert rounds.courier.waiting == ["b"]
+    assert rounds.background.waiting == ["b"]
 
 
 def test_many_sessions_go_in_several_deliveries() -> None:
     rounds = Rounds()
     for number in range(45):
-        rounds.courier.touched(f"{number:02}")
+        rounds.background.touched(f"{number:02}")
     sizes = [len(rounds.after(seconds) or []) for seconds in (2.0, 1.0, 1.0)]
     assert sizes == [20, 20, 5]
 
 
 def test_what_earlier_programs_left_is_looked_through_last() -> None:
     rounds = Rounds()
-    rounds.courier.look_through(lambda: [f"old{number:02}" for number in range(25)])
+    rounds.background.look_through(lambda: [f"old{number:02}" for number in range(25)])
     assert rounds.after(1.9) is None
     assert rounds.after(0.1) == []  # it looks what is there
-    rounds.courier.touched("new")
+    rounds.background.touched("new")
     assert rounds.after(1.0) is None
     assert rounds.after(1.0) == ["new"]
     assert len(rounds.after(1.0) or []) == 20
@@ -134,14 +134,14 @@ def test_what_earlier_programs_left_is_looked_through_last() -> None:
 
 def test_what_somebody_else_has_carried_goes_no_more_unless_it_was_changed_since() -> None:
     rounds = Rounds()
-    rounds.courier.touched("a")
-    rounds.courier.touched("b")
+    rounds.background.touched("a")
+    rounds.background.touched("b")
     rounds.now += 1.0
     since = rounds.now
     rounds.now += 1.0
-    rounds.courier.touched("b")
-    rounds.courier.carried(since)
-    assert rounds.courier.waiting == ["b"]
+    rounds.background.touched("b")
+    rounds.background.carried(since)
+    assert rounds.background.waiting == ["b"]
 
 
 # -- with its thread
@@ -158,16 +158,16 @@ def test_closing_sends_what_waits_and_ends_the_thread() -> None:
         sent.append(batch)
         return Delivered()
 
-    courier = delivered(carry)
+    background = delivered(carry)
     for number in range(45):
-        courier.touched(f"{number:02}")
-    thread = courier._thread
-    courier.close(30)
+        background.touched(f"{number:02}")
+    thread = background._thread
+    background.close(30)
     assert [len(batch) for batch in sent] == [20, 20, 5]
     assert thread is not None
     assert not thread.is_alive()
-    courier.touched("later")
-    assert courier.waiting == ["later"]
+    background.touched("later")
+    assert background.waiting == ["later"]
 
 
 def test_closing_waits_no_longer_than_it_says() -> None:
@@ -177,14 +177,14 @@ def test_closing_waits_no_longer_than_it_says() -> None:
         hung.wait(30)
         return Delivered(batch, answered=False)
 
-    courier = delivered(carry)
-    courier.touched("a")
-    thread = courier._thread
+    background = delivered(carry)
+    background.touched("a")
+    thread = background._thread
     assert thread is not None
-    courier.close(0.05)
+    background.close(0.05)
     assert thread.is_alive()
-    assert courier.given_up.is_set()
-    assert courier.waiting == ["a"]
+    assert background.given_up.is_set()
+    assert background.waiting == ["a"]
     hung.set()
     thread.join(30)
     assert not thread.is_alive()
@@ -197,64 +197,64 @@ def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
         tries.append(1)
         return Delivered(batch, answered=False)
 
-    courier = delivered(carry)
-    courier.touched("a", rules.BULK)
-    while not courier._failures:
+    background = delivered(carry)
+    background.touched("a", rules.BULK)
+    while not background._failures:
         threading.Event().wait(0.001)
-    courier.close(30)
+    background.close(30)
     assert tries == [1]
 
 
 class Deliveries:
-    """What a courier with a thread sends; it answers as it is told to."""
+    """What a background with a thread sends; it answers as it is told to."""
 
     def __init__(self, *answers: Delivered) -> None:
         self.sent: list[list[str]] = []
         self.patience: list[float] = []
         self._answers = list(answers)
-        self.courier = BackgroundSync(self._carry)
+        self.background = BackgroundSync(self._carry)
 
     def _carry(self, batch: list[str]) -> Delivered:
         self.sent.append(sorted(batch))
-        self.patience.append(self.courier.patience)
+        self.patience.append(self.background.patience)
         return self._answers.pop(0) if self._answers else Delivered()
 
 
 def test_the_end_of_the_main_thread_sends_what_waits_and_then_what_earlier_programs_left() -> None:
     deliveries = Deliveries()
-    courier = deliveries.courier
-    courier.look_through(lambda: ["old", "older"])
-    courier.touched("new")
+    background = deliveries.background
+    background.look_through(lambda: ["old", "older"])
+    background.touched("new")
     rules.flush_all(30)
     assert deliveries.sent == [["new"], ["old", "older"]]
     assert all(0 < patience <= 30 for patience in deliveries.patience)
-    assert courier.patience == 0
-    courier.touched("from another thread")
-    courier.close(30)
+    assert background.patience == 0
+    background.touched("from another thread")
+    background.close(30)
     assert deliveries.sent[2:] == [["from another thread"]]
 
 
 def test_closing_sends_what_earlier_programs_left_too() -> None:
     deliveries = Deliveries()
-    deliveries.courier.look_through(lambda: ["old"])
-    deliveries.courier.close(30)
+    deliveries.background.look_through(lambda: ["old"])
+    deliveries.background.close(30)
     assert deliveries.sent == [["old"]]
 
 
 def test_a_courier_that_is_forgotten_does_the_same() -> None:
     deliveries = Deliveries()
-    deliveries.courier.look_through(lambda: ["old"])
-    deliveries.courier.touched("new")
-    deliveries.courier.finish()
+    deliveries.background.look_through(lambda: ["old"])
+    deliveries.background.touched("new")
+    deliveries.background.finish()
     rules.flush_all(30)
     assert deliveries.sent == [["new"], ["old"]]
 
 
 def test_when_the_time_is_over_what_earlier_programs_left_stays_for_the_next() -> None:
     deliveries = Deliveries()
-    deliveries.courier.look_through(lambda: ["old"])
-    deliveries.courier.close(0)
-    thread = deliveries.courier._thread
+    deliveries.background.look_through(lambda: ["old"])
+    deliveries.background.close(0)
+    thread = deliveries.background._thread
     assert thread is not None
     thread.join(30)
     assert deliveries.sent == []
@@ -262,12 +262,12 @@ def test_when_the_time_is_over_what_earlier_programs_left_stays_for_the_next() -
 
 def test_a_remote_that_fails_at_the_end_is_asked_once() -> None:
     deliveries = Deliveries(Delivered(["new"], answered=False))
-    deliveries.courier.look_through(lambda: ["old"])
-    deliveries.courier.touched("new")
+    deliveries.background.look_through(lambda: ["old"])
+    deliveries.background.touched("new")
     rules.flush_all(30)
-    deliveries.courier.close(30)
+    deliveries.background.close(30)
     assert deliveries.sent == [["new"]]
-    assert deliveries.courier.waiting == ["new"]
+    assert deliveries.background.waiting == ["new"]
 
 
 def test_each_exit_begins_somewhere_else_in_what_was_left() -> None:
@@ -275,10 +275,10 @@ def test_each_exit_begins_somewhere_else_in_what_was_left() -> None:
     orders = set()
     for _ in range(3):
         rounds = Rounds()
-        rounds.courier.look_through(lambda: list(names))
+        rounds.background.look_through(lambda: list(names))
         rounds.after(2.0)
-        assert sorted(rounds.courier._backlog) == names
-        orders.add(tuple(rounds.courier._backlog))
+        assert sorted(rounds.background._backlog) == names
+        orders.add(tuple(rounds.background._backlog))
     assert len(orders) == 3
 
 
@@ -298,26 +298,26 @@ def test_where_no_thread_can_be_started_nothing_fails_and_a_later_touch_starts_i
     def thread(**options: Any) -> threading.Thread:
         return kinds.pop(0)(**options)
 
-    courier = BackgroundSync(carry, thread=thread)
-    courier.look_through(list)
-    courier.touched("a")
-    courier.touched("a", rules.BULK)
+    background = BackgroundSync(carry, thread=thread)
+    background.look_through(list)
+    background.touched("a")
+    background.touched("a", rules.BULK)
     assert sent.wait(20)
-    courier.close(20)
-    assert courier.waiting == []
+    background.close(20)
+    assert background.waiting == []
 
 
 def test_a_carrier_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def carry(batch: list[str]) -> Delivered:
         raise ZeroDivisionError("a secret of the remote")
 
-    courier = delivered(carry)
-    courier.touched("a", rules.BULK)
-    while not courier._failures:
+    background = delivered(carry)
+    background.touched("a", rules.BULK)
+    while not background._failures:
         threading.Event().wait(0.001)
-    assert courier._thread is not None
-    assert courier._thread.is_alive()
-    assert courier.waiting == ["a"]
-    courier.close(30)
+    assert background._thread is not None
+    assert background._thread.is_alive()
+    assert background.waiting == ["a"]
+    background.close(30)
     assert "ZeroDivisionError" in caplog.text
     assert "secret" not in caplog.text

@@ -8,15 +8,15 @@ import pytest
 
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
+from sessionary.sync.remotes.head_cache import OVERLAP, CachedHead, RecentHeads
 from sessionary.sync.settings import CacheFile
 from tests.servers.cosmos import Bench, Double
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 
-def head(name: str, at: int, data: bytes = b"x") -> Stamped:
-    return Stamped(at, HeadRecord(name, data, f"etag {at}"))
+def head(name: str, at: int, data: bytes = b"x") -> CachedHead:
+    return CachedHead(at, HeadRecord(name, data, f"etag {at}"))
 
 
 def names(heads: tuple[HeadRecord, ...] | None) -> list[str]:
@@ -25,25 +25,25 @@ def names(heads: tuple[HeadRecord, ...] | None) -> list[str]:
 
 
 def test_everything_is_listed_first() -> None:
-    assert Recent().since(NOW) is None
+    assert RecentHeads().since(NOW) is None
 
 
 def test_only_a_list_that_was_followed_to_its_end_counts() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000)], "a", NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000)], "a", NOW)
     assert recent.since(NOW) is None
-    recent.follow("z", [head("q", 9000)], None, NOW)  # somebody else's list
+    recent.listed("z", [head("q", 9000)], None, NOW)  # somebody else's list
     assert recent.since(NOW) is None
-    recent.follow("a", [head("b", 2000)], None, NOW)
+    recent.listed("a", [head("b", 2000)], None, NOW)
     assert recent.since(NOW) == 1000 - OVERLAP
     assert names(recent.merge(0, [])) == ["a", "b"]
 
 
 def test_a_list_is_as_new_as_its_first_page() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000)], "a", NOW, 1500.9)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000)], "a", NOW, 1500.9)
     # the machine sleeps for an hour; `a` is changed at 2000, and not looked at again by this list
-    recent.follow("a", [head("b", 5000)], None, NOW, 5001.0)
+    recent.listed("a", [head("b", 5000)], None, NOW, 5001.0)
     assert recent.since(NOW) == 1500 - OVERLAP
     assert names(
         recent.merge(1500 - OVERLAP, [head("a", 2000, b"new"), head("b", 5000)], answered=5100.0)
@@ -52,22 +52,22 @@ def test_a_list_is_as_new_as_its_first_page() -> None:
 
 
 def test_what_has_changed_is_as_new_as_the_first_page_of_it() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000)], None, NOW)
     recent.merge(400, [head("b", 1500)], [head("c", 9000)])
     assert recent.since(NOW) == 1500 - OVERLAP
 
 
 def test_a_list_that_begins_anew_forgets_the_other() -> None:
-    recent = Recent()
-    recent.follow(None, [head("gone", 1000)], "gone", NOW)
-    recent.follow(None, [head("a", 1000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("gone", 1000)], "gone", NOW)
+    recent.listed(None, [head("a", 1000)], None, NOW)
     assert names(recent.merge(0, [])) == ["a"]
 
 
 def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_round() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000), head("b", 1000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000), head("b", 1000)], None, NOW)
     found = recent.merge(0, [head("c", 1500), head("a", 2000, b"new")])
     assert found is not None
     assert names(found) == ["a", "b", "c"]
@@ -76,34 +76,34 @@ def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_roun
 
 
 def test_another_version_that_is_stamped_earlier_means_that_everything_is_listed_again() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000), head("b", 2000)], None, NOW)
     assert recent.merge(1400, [head("b", 1999, b"new, by a clock that is behind")]) is None
     assert recent.since(NOW) is None
 
 
 def test_what_was_forgotten_while_it_was_asked_for_is_not_all_there_is() -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000), head("b", 2000)], None, NOW)
     since = recent.since(NOW)
     assert since is not None
     recent.miss("a")  # another thread finds the database restored
     assert recent.merge(since, [head("b", 2000)]) is None
-    recent.follow(None, [head("b", 300)], None, NOW)  # and lists everything
+    recent.listed(None, [head("b", 300)], None, NOW)  # and lists everything
     assert recent.merge(since, [head("b", 300)]) is None, "what is between the two was not asked for"
 
 
 @pytest.mark.parametrize("later", [timedelta(days=1), -timedelta(days=2)])
 def test_after_a_day_everything_is_listed_again(later: timedelta) -> None:
-    recent = Recent()
-    recent.follow(None, [head("a", 1000)], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [head("a", 1000)], None, NOW)
     assert recent.since(NOW + timedelta(hours=23)) is not None
     assert recent.since(NOW + later) is None
 
 
 def test_an_empty_list_is_asked_for_again() -> None:
-    recent = Recent()
-    recent.follow(None, [], None, NOW)
+    recent = RecentHeads()
+    recent.listed(None, [], None, NOW)
     assert recent.since(NOW) is None
 
 
@@ -112,33 +112,33 @@ def test_an_empty_list_is_asked_for_again() -> None:
 
 def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
     cache = CacheFile(str(tmp_path / "heads"))
-    Recent(("me",), cache).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
-    second = Recent(("me",), cache)
+    RecentHeads(("me",), cache).listed(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    second = RecentHeads(("me",), cache)
     assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
     second.merge(0, [head("a", 3000, b"new")])
-    third = Recent(("me",), cache)
+    third = RecentHeads(("me",), cache)
     assert third.since(NOW + timedelta(hours=23)) == 3000 - OVERLAP
     assert [one.data for one in third.merge(0, []) or ()] == [b"new", b"x"]
-    assert Recent(("me",), cache).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
+    assert RecentHeads(("me",), cache).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
 
 
 def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
     cache = CacheFile(str(tmp_path / "heads"))
-    Recent(("me",), cache).follow(None, [head("a", 1000)], None, NOW)
-    assert Recent(("you",), cache).since(NOW) is None
+    RecentHeads(("me",), cache).listed(None, [head("a", 1000)], None, NOW)
+    assert RecentHeads(("you",), cache).since(NOW) is None
     whole = (tmp_path / "heads").read_bytes()
     for at in range(len(whole)):
         cache.keep(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert Recent(("me",), cache).since(NOW) is None
+        assert RecentHeads(("me",), cache).since(NOW) is None
     cache.keep(whole)
-    assert Recent(("me",), cache).since(NOW) == 1000 - OVERLAP
+    assert RecentHeads(("me",), cache).since(NOW) == 1000 - OVERLAP
 
 
 def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
     cache = CacheFile(str(tmp_path / "heads"))
-    Recent(("me",), cache).follow(None, [head("a", 1000)], None, NOW)
+    RecentHeads(("me",), cache).listed(None, [head("a", 1000)], None, NOW)
     before = (tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino
-    second = Recent(("me",), cache)
+    second = RecentHeads(("me",), cache)
     assert second.since(NOW) is not None
     second.merge(0, [head("a", 1000)])
     assert ((tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino) == before

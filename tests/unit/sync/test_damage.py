@@ -12,7 +12,7 @@ from sessionary.layouts.sync import SyncLayout
 from sessionary.model import Problem
 from sessionary.sync import damage
 from sessionary.sync.bundles import Item
-from sessionary.sync.damage import of_bytes, spoilt_items, why_spoilt
+from sessionary.sync.damage import damage_of, damaged_items, of_bytes
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, WORK, PolicyWorld, recipient
 
@@ -29,7 +29,7 @@ def why(kind: str, name: str, before: bytes, after: bytes) -> str | None:
     layout = layout_of(kind)
     part = layout.part_kind(name)
     assert part is not None
-    return why_spoilt(layout, name, part, lambda: of_bytes(before), of_bytes(after))
+    return damage_of(layout, name, part, lambda: of_bytes(before), of_bytes(after))
 
 
 def without_line(data: bytes, number: int) -> bytes:
@@ -178,12 +178,12 @@ def test_files_that_are_made_once() -> None:
     good, empty = Item(name, json.dumps(crumb).encode()), Item(name, b"")
     torn = Item(name, good.data[:-4])
     other = Item(name, json.dumps({**crumb, "prompt": "stop"}).encode())
-    assert set(spoilt_items(layout, [good], [empty])) == {empty}
-    assert set(spoilt_items(layout, [good], [torn])) == {torn}
-    assert spoilt_items(layout, [good], [other]) == {}
-    assert spoilt_items(layout, [good], [good, torn]) == {}
-    assert spoilt_items(layout, [], [torn]) == {}
-    assert spoilt_items(layout, [torn], [torn]) == {}
+    assert set(damaged_items(layout, [good], [empty])) == {empty}
+    assert set(damaged_items(layout, [good], [torn])) == {torn}
+    assert damaged_items(layout, [good], [other]) == {}
+    assert damaged_items(layout, [good], [good, torn]) == {}
+    assert damaged_items(layout, [], [torn]) == {}
+    assert damaged_items(layout, [torn], [torn]) == {}
 
 
 def test_long_journals_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_long_journals_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) 
     def pieces(data: bytes) -> damage.Version:
         return damage.Version(len(data), lambda: iter([data[n : n + 33] for n in range(0, len(data), 33)]))
 
-    found = why_spoilt(layout, "transcript.jsonl", PartKind.JOURNAL, lambda: pieces(long), pieces(bad))
+    found = damage_of(layout, "transcript.jsonl", PartKind.JOURNAL, lambda: pieces(long), pieces(bad))
     assert found is not None
     assert max(seen) < 200 < sum(seen)
-    assert why_spoilt(layout, "transcript.jsonl", PartKind.JOURNAL, lambda: pieces(bad), pieces(bad)) is None
+    assert damage_of(layout, "transcript.jsonl", PartKind.JOURNAL, lambda: pieces(bad), pieces(bad)) is None

@@ -5,16 +5,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.remotes.head_cache import CachedValue, HeadCache, ListedHead
+from sessionary.sync.remotes.head_cache import CachedHead, HeadCache
 from sessionary.sync.settings import CacheFile
 
-A1 = ListedHead("1", HeadRecord("a", b"first \x00 of a", '"1"'))
-A2 = ListedHead("2", HeadRecord("a", b"second of a", '"2"'))
-B1 = ListedHead("1", HeadRecord("b", b"first of b", "77"))
+A1 = CachedHead("1", HeadRecord("a", b"first \x00 of a", '"1"'))
+A2 = CachedHead("2", HeadRecord("a", b"second of a", '"2"'))
+B1 = CachedHead("1", HeadRecord("b", b"first of b", "77"))
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def cache(tmp_path: Path) -> CacheFile:
     return CacheFile(str(tmp_path / "state" / "heads"))
 
 
-def kept(cache: CacheFile, *heads: ListedHead, owner: str = "me") -> None:
+def kept(cache: CacheFile, *heads: CachedHead, owner: str = "me") -> None:
     """As a process leaves it that has listed these heads."""
     HeadCache((owner,), cache).follow(None, heads, None)
 
@@ -35,7 +34,7 @@ def test_the_next_process_has_what_was_listed_to_its_end(cache: CacheFile) -> No
 
 
 def test_another_version_is_not_there_nor_one_without_an_etag(cache: CacheFile) -> None:
-    kept(cache, A1, B1._replace(listed=""))
+    kept(cache, A1, B1._replace(version=""))
     after = HeadCache(("me",), cache)
     assert after.get("a", "2") is None
     assert after.get("b", "") is None
@@ -96,15 +95,14 @@ def test_any_damage_means_that_nothing_is_known(cache: CacheFile) -> None:
 def test_what_is_whole_but_means_something_else_is_as_if_it_were_not_there(
     cache: CacheFile, value: Any
 ) -> None:
-    CachedValue(("me",), cache).keep(value)
+    HeadCache(("me",), cache)._write(value)
     assert HeadCache(("me",), cache).get("a", "1") is None
 
 
 def test_words_of_an_owner_do_not_run_into_one_another(cache: CacheFile) -> None:
-    CachedValue(("a", "bc"), cache).keep([])
-    decode = msgspec.msgpack.decode
-    assert CachedValue(("a", "bc"), cache).read(decode) == []
-    assert CachedValue(("ab", "c"), cache).read(decode) is None
+    HeadCache(("a", "bc"), cache).follow(None, [A1], None)
+    assert HeadCache(("a", "bc"), cache).get("a", "1") == A1
+    assert HeadCache(("ab", "c"), cache).get("a", "1") is None
 
 
 def test_a_place_that_cannot_be_read_or_written_is_no_error(tmp_path: Path) -> None:
@@ -127,7 +125,7 @@ def test_of_processes_that_write_at_once_one_stands_whole(cache: CacheFile) -> N
     sets = [[A1, B1], [A2], [A2, B1], [A1]]
     barrier = threading.Barrier(len(sets))
 
-    def work(heads: list[ListedHead]) -> None:
+    def work(heads: list[CachedHead]) -> None:
         barrier.wait()
         for _ in range(20):
             HeadCache((str(len(heads)),), cache).follow(None, heads, None)
@@ -140,7 +138,9 @@ def test_of_processes_that_write_at_once_one_stands_whole(cache: CacheFile) -> N
     found = [
         heads
         for heads in sets
-        if all(HeadCache((str(len(heads)),), cache).get(one.head.name, one.listed) == one for one in heads)
+        if all(
+            HeadCache((str(len(heads)),), cache).get(one.head.name, str(one.version)) == one for one in heads
+        )
     ]
     assert found
     assert os.listdir(os.path.dirname(cache.path)) == ["heads"]

@@ -10,7 +10,7 @@ from sessionary.layouts.amplifier.ids import folders_of, path_slug
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
-from sessionary.sync.identity import Repositories, identity_of, normal_address
+from sessionary.sync.identity import Repositories, name_of, normal_address
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 
@@ -21,6 +21,11 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(
         [*GIT, "-C", str(folder), *words], check=True, capture_output=True, text=True
     ).stdout
+
+
+def identity_of(folder: Path, **options: float) -> str:
+    named = name_of(str(folder), **options)  # type: ignore[arg-type]
+    return named.base + named.way
 
 
 def repository(folder: Path, origin: str | None = None) -> Path:

@@ -101,7 +101,9 @@ def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Re
             with waiting("waiting before the second look"):
                 time.sleep(seconds)
 
-        return Remover(store, places.removed(settings), older=older, sleep=rest, tell=progress.reach).remove()
+        return Remover(
+            store, places.removed(settings), older=older, sleep=rest, on_progress=progress.reach
+        ).remove()
 
 
 def _document(found: Leftovers, done: Removal) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def watch_command(select: Callable[[], places.Here], interval: float, settle: fl
     remote = here.chosen.connect(here.state)
     try:
         with Stop() as stop, _ending(stop):
-            Watch(here, remote, partial(_say, here, json_)).run(stop, interval, settle)
+            Watch(here, remote, partial(_print, here, json_)).run(stop, interval, settle)
     finally:
         remote.close()
     return 0
@@ -111,7 +111,7 @@ class Watch:
     Args:
         here: the local sessions.
         remote: the remote.
-        say: called with each result that has something to report.
+        on_report: called with each result that has something to report.
         clock: seconds.
     """
 
@@ -119,12 +119,12 @@ class Watch:
         self,
         here: places.Here,
         remote: OpenRemote,
-        say: Callable[[Report], None],
+        on_report: Callable[[Report], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._here = here
         self._remote = remote
-        self._say = say
+        self._on_report = on_report
         self._clock = clock
         self._heads: dict[str, HeadRecord] | None = None
         self._held: set[tuple[str, str, Hold]] = set()
@@ -163,7 +163,7 @@ class Watch:
             return
         held = {(one.kind, one.session_id, hold) for one in report.outcomes for hold in one.held}
         if held - self._held or report.of(*_MOVED):
-            self._say(report)
+            self._on_report(report)
         self._held = held
 
     def _mark(self) -> frozenset[tuple[str, int, int, int]]:
@@ -205,7 +205,7 @@ def _ending(stop: Stop) -> Iterator[None]:
             signal.signal(number, previous)
 
 
-def _say(here: places.Here, json_: bool, report: Report) -> None:
+def _print(here: places.Here, json_: bool, report: Report) -> None:
     if json_:
         output.values([document(report, here)])
         output.flush()

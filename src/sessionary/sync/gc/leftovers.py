@@ -21,7 +21,7 @@ from sessionary.sync.remote import (
     stats_of,
 )
 
-Tell = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ def read_heads(remote: Remote) -> Heads:
     return found
 
 
-def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers:
+def count_leftovers(remote: Remote, on_progress: OnProgress = lambda done: None) -> Leftovers:
     """Count the blocks in every space that a head names.
 
     If a remote lists blocks without their bytes, little more than that is requested. From another one **all blocks
@@ -115,7 +115,7 @@ def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers
 
     Args:
         remote: the remote.
-        tell: called with the number of finished spaces.
+        on_progress: called with the number of finished spaces.
 
     Raises:
         RemoteError: the remote failed.
@@ -131,7 +131,7 @@ def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers
             if not is_unreadable(error):
                 raise
             found.closed += 1
-        tell(found.spaces)
+        on_progress(found.spaces)
     return found
 
 

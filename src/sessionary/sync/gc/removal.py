@@ -32,7 +32,7 @@ import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
-from sessionary.sync.gc.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
+from sessionary.sync.gc.leftovers import Heads, Leftovers, OnProgress, add_space, begun, read_heads
 from sessionary.sync.gc.reach import Reach, past_tips, tips
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
@@ -104,7 +104,7 @@ class Remover:
         older: blocks younger than this stay. Removed blocks are kept for as long, and for thirty days at least.
         now: the clock of this machine, compared with times in heads.
         sleep: waits, in seconds.
-        tell: called with the number of examined spaces, and then of removed blocks.
+        on_progress: called with the number of examined spaces, and then of removed blocks.
 
     Raises:
         Invalid: `older` is so short that blocks of running pushes would be removed.
@@ -118,7 +118,7 @@ class Remover:
         older: timedelta = RETENTION,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
-        tell: Tell = lambda done: None,
+        on_progress: OnProgress = lambda done: None,
     ) -> None:
         if older < LEAST:
             raise Invalid(f"blocks younger than {LEAST} may belong to a running push", operation="gc")
@@ -127,7 +127,7 @@ class Remover:
         self._older = older
         self._now = now
         self._sleep = sleep
-        self._tell = tell
+        self._on_progress = on_progress
 
     def remove(self) -> Removal:
         """Remove old unreachable blocks.
@@ -246,7 +246,7 @@ class Remover:
                 done.missing += len(reach.missing)
             else:
                 wanted += [(space, stats[name]) for name in sorted(lost) if self._is_old(stats[name], done)]
-            self._tell(done.found.spaces)
+            self._on_progress(done.found.spaces)
         return wanted
 
     def _is_old(self, stat: BlockStat, done: Removal) -> bool:
@@ -267,7 +267,7 @@ class Remover:
         try:
             for count, (space, stat) in enumerate(wanted, done.found.spaces + 1):
                 self._remove(run, space, stat, done)
-                self._tell(count)
+                self._on_progress(count)
         except RemoteError:
             self._look_again(run, heads, done)
             raise

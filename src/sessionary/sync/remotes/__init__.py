@@ -89,13 +89,14 @@ def open_remote(
     """
     chosen = options or {}
     remote = _opened(check_address(url), tenant, chosen, os.environ if environ is None else environ, cache)
-    if identity is None:
-        from sessionary.sync.remotes.sealed import PlainRemote
+    return protected(remote, identity)
 
-        return PlainRemote(remote)
-    from sessionary.sync.remotes.sealed import SealedRemote
 
-    return SealedRemote(remote, identity)
+def protected(remote: OpenRemote, identity: str | None) -> OpenRemote:
+    """Return a remote that encrypts with this age identity; without one, a remote that refuses an encrypted store."""
+    from sessionary.sync.remotes.sealed import PlainRemote, SealedRemote
+
+    return PlainRemote(remote) if identity is None else SealedRemote(remote, identity)
 
 
 def _opened(

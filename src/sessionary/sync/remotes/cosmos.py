@@ -15,7 +15,7 @@ A lost answer is harmless: a block that is created again exists already, and a s
 are requested by key and not by continuation token, so any client can request a page again. Heads are read by query and
 not by point read: for a missing head emulators answer 500, where the service answers 404.
 
-A repeated list of heads requests only changed ones (`cosmos_recent`), because lists are charged per head.
+A repeated list of heads requests only changed ones (`head_cache`), because lists are charged per head.
 
 Tenants are separated by the names of partitions only. Data roles of Cosmos DB apply to whole containers:
 read permission on a container covers all of it. Give each tenant its own container where that matters.
@@ -35,9 +35,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
-from sessionary.sync.remotes.cosmos_link import Heard, Link
-from sessionary.sync.remotes.cosmos_recent import Recent, Stamped
-from sessionary.sync.remotes.head_cache import Cache
+from sessionary.sync.remotes.cosmos_link import Link, ResponseHeaders
+from sessionary.sync.remotes.head_cache import Cache, CachedHead, RecentHeads
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy
@@ -89,7 +88,7 @@ class CosmosRemote:
         self._link = Link(config, patience=patience, now=now)
         self._tenant = tenant
         self._heads = f"h!{tenant}"
-        self._recent = Recent((config.endpoint, config.database, config.container, tenant), cache)
+        self._recent = RecentHeads((config.endpoint, config.database, config.container, tenant), cache)
         self._now = now
         self._page_blocks = page_blocks
         self._page_heads = page_heads
@@ -132,7 +131,7 @@ class CosmosRemote:
         return self._create(item) is not None
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        rows, more = self._page(
+        rows, more, _ = self._page(
             "SELECT c.id, c.b FROM c WHERE c.pk = @pk AND c.id {} @first AND c.id < @stop ORDER BY c.id".format(
                 ">=" if after is None else ">"
             ),
@@ -143,7 +142,7 @@ class CosmosRemote:
         return BlockPage(blocks, blocks[-1].id if more and blocks else None)
 
     def read_head(self, name: str) -> HeadRecord | None:
-        rows, _ = self._page(
+        rows, _, _ = self._page(
             f"SELECT {_HEAD} FROM c WHERE c.pk = @pk AND c.id = @id",
             {"@pk": self._heads, "@id": name},
             1,
@@ -165,19 +164,19 @@ class CosmosRemote:
         since = self._recent.since(self._now()) if after is None else None
         if since is not None and (heads := self._brought_up(since)) is not None:
             return HeadPage(heads, None)
-        rows, more, answered = self._page_and_time(
+        rows, more, answered = self._page(
             f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c.id > @after ORDER BY c.id",
             {"@pk": self._heads, "@after": after or ""},
             self._page_heads,
         )
         page = [_stamped(row) for row in rows]
         following = page[-1].head.name if more and page else None
-        self._recent.follow(after, page, following, self._now(), answered)
+        self._recent.listed(after, page, following, self._now(), answered)
         return HeadPage(tuple(one.head for one in page), following)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         beyond = ">=" if after is None else ">"
-        rows, more, now = self._page_and_time(
+        rows, more, now = self._page(
             "SELECT c.id, c._ts, c._etag, LENGTH(c.b) AS size FROM c "
             f"WHERE c.pk = @pk AND c.id {beyond} @first AND c.id < @stop ORDER BY c.id",
             {"@pk": self._space(space), "@first": first if after is None else after, "@stop": stop},
@@ -190,7 +189,7 @@ class CosmosRemote:
         return self._delete(self._space(space), _checked(block), version)
 
     def _delete(self, pk: str, name: str, version: str) -> bool:
-        def work(container: ContainerProxy, heard: Heard) -> bool:
+        def work(container: ContainerProxy, answer: ResponseHeaders) -> bool:
             from azure.core import MatchConditions
 
             container.delete_item(
@@ -198,7 +197,7 @@ class CosmosRemote:
                 pk,
                 etag=version,
                 match_condition=MatchConditions.IfNotModified,
-                response_hook=heard,
+                response_hook=answer,
             )
             return True
 
@@ -206,10 +205,11 @@ class CosmosRemote:
 
     def _brought_up(self, since: int) -> tuple[HeadRecord, ...] | None:
         """Return all heads, requesting only those that were written since a second of the service's clock."""
-        pages, answered = self._pages_and_time(
+        pages, _, answered = self._query(
             f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c._ts >= @since",
             {"@pk": self._heads, "@since": since},
             self._page_heads,
+            whole=True,
         )
         return self._recent.merge(
             since, *([_stamped(row) for row in page] for page in pages), answered=answered
@@ -232,16 +232,16 @@ class CosmosRemote:
     def _create(self, item: dict[str, str]) -> str | None:
         """Return the etag of a new item; None if its id is taken."""
 
-        def work(container: ContainerProxy, heard: Heard) -> str:
-            container.create_item(item, response_hook=heard)
-            return _etag(heard)
+        def work(container: ContainerProxy, answer: ResponseHeaders) -> str:
+            container.create_item(item, response_hook=answer)
+            return _etag(answer)
 
         return self._link.ask(work, _TAKEN)
 
     def _replace(self, item: dict[str, str], etag: str) -> str | None:
         """Return the new etag of an item; None if its etag has changed, or it does not exist."""
 
-        def work(container: ContainerProxy, heard: Heard) -> str:
+        def work(container: ContainerProxy, answer: ResponseHeaders) -> str:
             from azure.core import MatchConditions
 
             container.replace_item(
@@ -249,62 +249,54 @@ class CosmosRemote:
                 item,
                 etag=etag,
                 match_condition=MatchConditions.IfNotModified,
-                response_hook=heard,
+                response_hook=answer,
             )
-            return _etag(heard)
+            return _etag(answer)
 
         return self._link.ask(work, _CHANGED, _GONE)
 
-    def _page(self, query: str, values: dict[str, str | int], count: int) -> tuple[list[_Row], bool]:
-        """Return some rows of a query over one partition, and whether there are more."""
-        rows, more, _ = self._page_and_time(query, values, count)
-        return rows, more
+    def _query(
+        self, query: str, values: dict[str, str | int], count: int, *, whole: bool = False
+    ) -> tuple[list[list[_Row]], bool, float | None]:
+        """Return rows of a query over one partition: one page of them, or with `whole` all, page by page.
 
-    def _page_and_time(
+        Emulators ignore the partition key beside a query, and search all: so each query contains it.
+
+        Returns:
+            The pages, whether there are more, and the service's time of the first answer, if known.
+        """
+        named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
+
+        def work(
+            container: ContainerProxy, answer: ResponseHeaders
+        ) -> tuple[list[list[_Row]], bool, float | None]:
+            pages: Any = container.query_items(
+                query,
+                parameters=named,
+                partition_key=values["@pk"],
+                max_item_count=count,
+                response_hook=answer,
+            ).by_page()
+            found: list[list[_Row]] = []
+            for page in pages:
+                found.append(list(page))
+                if found[-1] and not whole:
+                    return found[-1:], pages.continuation_token is not None, answer.time
+            return found if whole else [], False, answer.time
+
+        answer = self._link.ask(work)
+        assert answer is not None, "no status was passed that allows None"
+        return answer
+
+    def _page(
         self, query: str, values: dict[str, str | int], count: int
     ) -> tuple[list[_Row], bool, float | None]:
-        """As `_page`, with the time of the service's clock, if known."""
-
-        def work(container: ContainerProxy, heard: Heard) -> tuple[list[_Row], bool, float | None]:
-            pages = _pages(container, heard, query, values, count)
-            for page in pages:
-                rows = list(page)
-                more = pages.continuation_token is not None
-                if rows or not more:
-                    return rows, more, heard.time
-            return [], False, heard.time
-
-        found = self._link.ask(work)
-        assert found is not None, "no status was passed that allows None"
-        return found
-
-    def _pages_and_time(
-        self, query: str, values: dict[str, str | int], count: int
-    ) -> tuple[list[list[_Row]], float | None]:
-        """Return all rows of a query over one partition, page by page, and the service's time of the first answer."""
-
-        def work(container: ContainerProxy, heard: Heard) -> tuple[list[list[_Row]], float | None]:
-            return [list(page) for page in _pages(container, heard, query, values, count)], heard.time
-
-        found = self._link.ask(work)
-        assert found is not None, "no status was passed that allows None"
-        return found
+        """Return one page of a query, as `_query`."""
+        pages, more, answered = self._query(query, values, count)
+        return [row for page in pages for row in page], more, answered
 
     def _space(self, space: str) -> str:
         return f"b!{self._tenant}!{_checked(space)}"
-
-
-def _pages(
-    container: ContainerProxy, heard: Heard, query: str, values: dict[str, str | int], count: int
-) -> Any:
-    """Return the pages of a query over one partition.
-
-    Emulators ignore the partition key beside a query, and search all: so each query contains it.
-    """
-    named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
-    return container.query_items(
-        query, parameters=named, partition_key=values["@pk"], max_item_count=count, response_hook=heard
-    ).by_page()
 
 
 def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
@@ -322,18 +314,18 @@ def _checked(name: str) -> str:
     return name
 
 
-def _etag(heard: Heard) -> str:
-    if heard.etag is None:
+def _etag(answer: ResponseHeaders) -> str:
+    if answer.etag is None:
         raise ValueError("the answer to a write has no etag")
-    return heard.etag
+    return answer.etag
 
 
 def _head(row: _Row) -> HeadRecord:
     return HeadRecord(row["id"], _bytes(row), row["_etag"])
 
 
-def _stamped(row: _Row) -> Stamped:
-    return Stamped(int(row["_ts"]), _head(row))
+def _stamped(row: _Row) -> CachedHead:
+    return CachedHead(int(row["_ts"]), _head(row))
 
 
 def _stat(row: _Row, now: float | None) -> BlockStat:

@@ -49,7 +49,7 @@ CONNECT: Final = 5.0
 SILENCE: Final = 20.0
 
 
-class Heard:
+class ResponseHeaders:
     """Collects the headers of the answers to one call; the SDK calls it with each of them.
 
     Of several answers, `time` is that of the first: their data is at least that recent.
@@ -104,19 +104,19 @@ class Link:
         self._credential: Any = None
         self._container: ContainerProxy | None = None
 
-    def ask(self, work: Callable[[ContainerProxy, Heard], _T], *answers: int) -> _T | None:
+    def ask(self, work: Callable[[ContainerProxy, ResponseHeaders], _T], *answers: int) -> _T | None:
         """Run `work` with the container; return its result, or None if the service answers with one of these statuses.
 
         Raises:
             RemoteError: any other failure.
             Unsupported: the SDK is not installed.
         """
-        heard = Heard()
-        return self._bounded(lambda: work(self._opened(), heard), heard, answers)
+        answer = ResponseHeaders()
+        return self._bounded(lambda: work(self._opened(), answer), answer, answers)
 
     def prepare(self, throughput: int | None) -> None:
         """Create database and container if they are missing."""
-        self._bounded(lambda: self._prepared(throughput), Heard(), ())
+        self._bounded(lambda: self._prepared(throughput), ResponseHeaders(), ())
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -128,14 +128,16 @@ class Link:
         if credential is not None:
             credential.close()
 
-    def _bounded(self, work: Callable[[], _T], heard: Heard, answers: tuple[int, ...]) -> _T | None:
+    def _bounded(
+        self, work: Callable[[], _T], answer: ResponseHeaders, answers: tuple[int, ...]
+    ) -> _T | None:
         _need_sdk()
         from azure.core.exceptions import AzureError, HttpResponseError
 
         try:
             return within(self._patience, work, self._where)
         except HttpResponseError as error:
-            heard(getattr(error, "headers", None) or {})
+            answer(getattr(error, "headers", None) or {})
             if error.status_code in answers:
                 return None
             if error.status_code is None or error.status_code < 400:  # an answer that cannot be parsed
@@ -146,7 +148,7 @@ class Link:
             raise from_client(error, self._where) from error
         finally:
             with self._metering:
-                self.ru += heard.ru
+                self.ru += answer.ru
 
     # -- opening
 
@@ -291,7 +293,7 @@ def from_service(error: Any, where: str, now: datetime) -> RemoteError:
     )
     message, hint = (None, None) if passing else _lasting(status, sub, headers, now)
     return RemoteError(
-        f"{where}: {message or f'the service answered {status}'}{_said(error)}",
+        f"{where}: {message or f'the service answered {status}'}{_original(error)}",
         retryable=passing,
         details=details,
         hint=LATER if passing else hint,
@@ -304,10 +306,10 @@ def from_client(error: Exception, where: str) -> RemoteError:
 
     if isinstance(error, ClientAuthenticationError):
         return RemoteError(
-            f"{where}: no credentials were found{_said(error)}",
+            f"{where}: no credentials were found{_original(error)}",
             hint="run az login, or give a key; docs/howto/sync-cosmos.md lists what is tried",
         )
-    return RemoteError(f"{where}: {type(error).__name__}{_said(error)}", retryable=True, hint=LATER)
+    return RemoteError(f"{where}: {type(error).__name__}{_original(error)}", retryable=True, hint=LATER)
 
 
 def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -> tuple[str, str | None]:
@@ -358,7 +360,7 @@ def _skew(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     return skew if abs(skew) > SKEW else None
 
 
-def _said(error: Exception) -> str:
+def _original(error: Exception) -> str:
     """Return the beginning of the original message."""
     text = " ".join(str(getattr(error, "message", None) or error).split()).partition(" Code: ")[0]
     return f" ({text[:200]})" if text else ""

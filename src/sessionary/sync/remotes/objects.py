@@ -37,7 +37,7 @@ from sessionary.sync.remote import (
     HeadRecord,
     StatPage,
 )
-from sessionary.sync.remotes.head_cache import Cache, HeadCache, ListedHead
+from sessionary.sync.remotes.head_cache import Cache, CachedHead, HeadCache
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -334,13 +334,13 @@ class ObjectStoreRemote:
 
     # -- objects
 
-    def _head_as_listed(self, listed: tuple[str, str]) -> ListedHead | None:
+    def _head_as_listed(self, listed: tuple[str, str]) -> CachedHead | None:
         """Return a listed head with its bytes: fetched, unless this version is cached."""
         return self._fetched.get(*listed) or self._fetch_head(listed[0])
 
-    def _fetch_head(self, name: str) -> ListedHead | None:
+    def _fetch_head(self, name: str) -> CachedHead | None:
         got = self._get(self._head_path(name))
-        return got and ListedHead(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
+        return got and CachedHead(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
 
     def _block_path(self, space: str, block: str) -> str:
         return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"
