@@ -18,7 +18,7 @@ from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from tests.crash.sync_stages import BLOCK, moved_states, pull, push, shared
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.faults import Killed
-from tests.support.sync_world import Device, World, attempt
+from tests.support.sync_world import Device, World, attempt, note_what_is_there
 
 HOUR = 3600.0
 
@@ -59,7 +59,7 @@ def see_and_wait(world: World, hub: Hub) -> None:
     """Let time pass, after whoever removes has seen which tombstones and earlier generations there are."""
     for device in (*world.devices, Device(world.root, "third")):
         device.passed = hub.passed
-        device.remover(hub.remote()).look()
+        note_what_is_there(device.remover(hub.remote()))
     hub.wait()
 
 

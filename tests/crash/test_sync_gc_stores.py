@@ -21,7 +21,7 @@ from tests.remotes import REMOTES
 from tests.servers.cosmos import Bench, Double, Npm
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.sync_torture import Address, connected
-from tests.support.sync_world import World, attempt, live
+from tests.support.sync_world import World, attempt, live, note_what_is_there
 
 SEEDS = 60 if os.environ.get("SESSIONARY_SOAK") else 2
 LOST = "00000000-00000000-" + 32 * "f"
@@ -89,7 +89,7 @@ def test_what_is_left_over_goes_and_all_else_stays(store: Store, tmp_path: Path)
         push(a, world)
         space = next(head for head in _heads(remote) if head.session == "two").space
         remote.put_block(space, LOST, b"left over")
-        a.remover(remote).look()
+        note_what_is_there(a.remover(remote))
         later(world)
         done = a.remover(Aged(remote)).remove()
         assert (done.emptied, done.trimmed, done.found.unread, done.missing, done.undated) == (1, 1, 0, 0, 0)

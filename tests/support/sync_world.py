@@ -20,6 +20,7 @@ from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
+from sessionary.sync.gc.leftovers import read_heads
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remote import Remote, must_collect
@@ -34,6 +35,12 @@ PROJECT = "-work"
 TRANSCRIPT, METADATA, EVENTS = "transcript.jsonl", "metadata.json", "events.jsonl"
 ROUNDS = 12
 EPOCH = datetime(2025, 1, 31, 12, tzinfo=UTC)
+
+
+def note_what_is_there(remover: Remover) -> None:
+    """Record tombstones and earlier generations, as the first removal of a machine does, and remove nothing."""
+    with remover._alone():
+        remover._seen(read_heads(remover._remote), remover._now())
 
 
 class Device:

@@ -32,7 +32,7 @@ from sessionary.sync.guard import MINE, THEIRS, item_chain
 from sessionary.sync.heads import Head
 from sessionary.sync.install import refuse_strange_items
 from sessionary.sync.local_files import LocalPart, lines_until, opened
-from sessionary.sync.merging import Side, merge
+from sessionary.sync.merging import Side, common_lines, merge
 from sessionary.sync.state import Held, SyncedState
 
 LONGEST_VALUE = 200
@@ -219,8 +219,7 @@ class Writer(Step):
 
     def _merge_lines(self, name: str, mine: bytes, others: bytes, here: LocalPart) -> str:
         ours, other = mine.split(b"\n")[:-1], others.split(b"\n")[:-1]
-        pairs = enumerate(zip(ours, other, strict=False))
-        common = next((at for at, (a, b) in pairs if a != b), min(len(ours), len(other)))
+        common = common_lines(ours, other)
         merged = merge(
             self._rule(name),
             ours[:common],

@@ -33,7 +33,7 @@ from sessionary.layouts.base import PartKind
 from sessionary.layouts.conflict_copies import Compared, Copy
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.merging import Side, merge
+from sessionary.sync.merging import Side, common_lines, merge
 from sessionary.sync.state import sibling_id
 
 _MINE, _COPY = "", "copy"
@@ -170,7 +170,7 @@ class _BringIn:
             return SESSION, self._part_company(copy, path)
         if rule.policy in (Policy.UNION, Policy.LEDGER):
             ours, others = list(lines_of(self._fs, mine)), list(lines_of(self._fs, path))
-            common = _common(ours, others)
+            common = common_lines(ours, others)
             merged = merge(rule, ours[:common], Side(_MINE, ours[common:]), Side(_COPY, others[common:]))
             self._put(mine, _with_ends([*ours[:common], *merged.lines]))
             return MERGED, None
@@ -271,12 +271,6 @@ def _is_file_of(layout: SyncLayout, name: str) -> bool:
 def _folder(layout: SyncLayout, ref: SessionRef) -> str:
     """The folder in which the files of a session lie."""
     return ref.locator if layout.single_file(ref.session_id) is None else os.path.dirname(ref.locator)
-
-
-def _common(ours: list[bytes], others: list[bytes]) -> int:
-    """Return the number of common leading lines."""
-    pairs = enumerate(zip(ours, others, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(ours), len(others)))
 
 
 def _with_ends(lines: Iterable[bytes]) -> Iterator[bytes]:

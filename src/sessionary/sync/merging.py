@@ -67,6 +67,12 @@ def merge(rule: Rule, common: Sequence[bytes], mine: Side, theirs: Side) -> Merg
     return _one_for_each_key(rule, common, lines)
 
 
+def common_lines(ours: list[bytes], others: list[bytes]) -> int:
+    """Return the number of common leading lines."""
+    pairs = enumerate(zip(ours, others, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(ours), len(others)))
+
+
 def _once(mine: list[_Line], theirs: list[_Line]) -> list[_Line]:
     """Combine the lines of both; equal lines as often as the side that has more of them."""
     ours, others = _by_bytes(mine), _by_bytes(theirs)

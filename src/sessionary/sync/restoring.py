@@ -26,7 +26,7 @@ from sessionary.sync.context import Context, Step
 from sessionary.sync.download import MISSING, Theirs, fetch_version
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
+from sessionary.sync.remote import blocks_of, collectable, stats_of
 
 KEPT = "before"
 """The version that a restore replaced is kept as ``<file>.before-<time>``."""
@@ -127,7 +127,7 @@ class Earlier(Step):
             StorageFailed: a file cannot be written; some files may be restored, and each current version is kept.
         """
         with self._alone(ref), self._states.spool() as spool:
-            files = versions(self._layout, self._remote, self._head(ref), generation, spool)
+            files = self._versions(self._head(ref), generation, spool)
             with self._layout.lock(ref):
                 return [self._replace(ref, name, theirs.all(None)) for name, theirs in sorted(files.items())]
 
@@ -192,6 +192,25 @@ class Earlier(Step):
         refuse_strangers(layout, head)
         return head
 
+    def _versions(self, head: Head, generation: int, spool: Spool) -> dict[str, Theirs]:
+        """Return the files of a generation, fetched and verified. Raises as `restore`."""
+        past = next((past for past in head.history if past.gen == generation), None)
+        if past is None:
+            raise _no_generation(head, generation)
+        for name in past.tips:
+            _refuse(self._layout, head, name)
+        fetched = {}
+        for name, (n, chain) in past.tips.items():
+            try:
+                fetched[name] = fetch_version(self._remote, head.space, name, n, chain, spool)
+            except RemoteError as error:
+                if MISSING not in error.details:
+                    raise
+                raise _gone(head, generation) from error
+            for _ in fetched[name].rest(None):
+                pass
+        return fetched
+
     def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
         fs, path = self._fs, self._layout.path_of(ref, name)
         self._links.refuse_file(ref, path)
@@ -214,35 +233,6 @@ def generations(layout: SyncLayout, head: Head) -> list[Generation]:
     if found[-1].first > 0:
         found.append(Generation(0, found[-1].first - 1, "", {}))
     return found
-
-
-def versions(
-    layout: SyncLayout, remote: Remote, head: Head, generation: int, spool: Spool
-) -> dict[str, Theirs]:
-    """Return the files of a generation, fetched and verified.
-
-    Raises:
-        NotFound: the remote does not have it.
-        Invalid: it is the current one, or that of a ledger, or of a file that no such session has.
-        RemoteError: the remote cannot be read.
-        Corrupt: a block does not match its id.
-    """
-    past = next((past for past in head.history if past.gen == generation), None)
-    if past is None:
-        raise _no_generation(head, generation)
-    for name in past.tips:
-        _refuse(layout, head, name)
-    fetched = {}
-    for name, (n, chain) in past.tips.items():
-        try:
-            fetched[name] = fetch_version(remote, head.space, name, n, chain, spool)
-        except RemoteError as error:
-            if MISSING not in error.details:
-                raise
-            raise _gone(head, generation) from error
-        for _ in fetched[name].rest(None):
-            pass
-    return fetched
 
 
 def _part_named(layout: SyncLayout, ref: SessionRef, base: str) -> str | None:

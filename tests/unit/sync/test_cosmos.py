@@ -134,7 +134,7 @@ def test_what_is_prepared_has_the_documented_settings_and_is_left_alone_afterwar
         "excludedPaths": [{"path": "/*"}],
     }
     bench.remote().put_block("s", "a", b"x")
-    bench.connect().prepare(throughput=400)
+    bench.connect().prepare()
     assert double_of(bench).store.databases["db"]["box"] is box
     assert bench.get_raw("s", "a") == b"x"
 

@@ -16,7 +16,7 @@ from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.restoring import Generation
 from tests.support.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld
-from tests.support.sync_world import World
+from tests.support.sync_world import World, note_what_is_there
 
 DAY = 86_400.0
 
@@ -143,7 +143,7 @@ def test_generations_that_gc_removed_are_gone(tmp_path: Path) -> None:
     world = World(tmp_path / "w", server.remote, passed=lambda: time)
     rewound(world)
     removed = Removed(str(tmp_path / "removed"))
-    Remover(server.remote(), removed, now=lambda: EPOCH).look()
+    note_what_is_there(Remover(server.remote(), removed, now=lambda: EPOCH))
     time = 400 * DAY
     later = world.devices[0].now() + timedelta(days=1)
     assert Remover(server.remote(), removed, now=lambda: later).remove().trimmed == 1

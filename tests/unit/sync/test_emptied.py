@@ -12,6 +12,7 @@ from sessionary.sync.heads import decode, encode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from tests.support.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
+from tests.support.sync_world import note_what_is_there
 
 DAY = 86_400.0
 
@@ -39,7 +40,7 @@ class Storms:
 
     def empty(self) -> None:
         removed = Removed(str(self.root / "removed"))
-        Remover(self.server.remote(), removed, now=lambda: EPOCH).look()
+        note_what_is_there(Remover(self.server.remote(), removed, now=lambda: EPOCH))
         self.time += 31 * DAY
         now = EPOCH + timedelta(seconds=self.time)
         assert Remover(self.server.remote(), removed, now=lambda: now).remove().emptied == 1

@@ -20,7 +20,7 @@ from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from tests.support.policy_world import FEATURE, WORK, PolicyWorld
-from tests.support.sync_world import EPOCH, Device, World, live
+from tests.support.sync_world import EPOCH, Device, World, live, note_what_is_there
 
 BLOCK = 200
 LOST = "00000000-00000000-" + 32 * "f"
@@ -42,7 +42,7 @@ class Place:
     def wait(self, days: float) -> None:
         """Let time pass, after both devices have seen what is there."""
         for device in (self.a, self.b):
-            device.remover(self.server.remote()).look()
+            note_what_is_there(device.remover(self.server.remote()))
         self.time += days * DAY
 
     def push(self, device: Device) -> Any:

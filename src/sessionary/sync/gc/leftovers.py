@@ -1,15 +1,24 @@
 """Count of unreachable blocks: from pushes that lost a race, and from interrupted pushes.
 
 Only counts; `removal` removes them, from remotes that support it.
+
+A chain is followed from its end: each block states in its header the chain before it. Reading all blocks for that
+would download everything. Usually it is not necessary: the id of a block contains its file and number, and if there
+is only one block of each number, the chain consists of these. Only the blocks of files that were rewound, forked, or
+pushed by two devices at once are read.
+
+In doubt a block counts as reachable. If a block is missing or unreadable, the rest of its chain is unknown, so all
+blocks of its file with smaller numbers count as reachable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sessionary.errors import RemoteError, SessionaryError
-from sessionary.sync.gc.reach import Reach, all_chains, past_tips, tips
+from sessionary.sync.blocks import block_id, id_range, part_key, unpack
 from sessionary.sync.heads import Head, decode
 from sessionary.sync.remote import (
     HeadRecord,
@@ -20,6 +29,161 @@ from sessionary.sync.remote import (
     is_unreadable,
     stats_of,
 )
+
+Tip = tuple[str, int, str]
+"""The key of a file, its number of blocks, and its chain."""
+
+_MOST = 99_999_999  # numbers have eight digits
+
+
+class Reach:
+    """The blocks of one space, and the subset that chains reach.
+
+    Args:
+        remote: the remote.
+        space: the space.
+        there: the ids of all blocks in it.
+        kept: local copies of blocks that may be missing there, as `removed.Get`.
+        before: the chain before each block, if all of them were read already.
+
+    Attributes:
+        there: as given.
+        missing: the blocks that chains have reached so far and that do not exist.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        space: str,
+        there: Iterable[str],
+        kept: Mapping[str, Callable[[], bytes | None]] | None = None,
+        before: dict[str, str] | None = None,
+    ) -> None:
+        self.there = frozenset(there)
+        self.missing: set[str] = set()
+        self._remote = remote
+        self._space = space
+        self._kept = kept or {}
+        self._before = before
+        self._read: dict[str, dict[str, str]] = {}
+        self._numbers: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for name in {*self.there, *self._kept}:
+            key, _, rest = name.partition("-")
+            number = rest.partition("-")[0]
+            if number.isdecimal():
+                self._numbers[key][int(number)].add(name)
+
+    def to(self, tips: Iterable[Tip]) -> set[str]:
+        """Return the ids of all blocks that these chains reach.
+
+        Raises:
+            RemoteError: the remote failed.
+        """
+        by_key: dict[str, set[Tip]] = defaultdict(set)
+        for tip in tips:
+            if tip[1]:
+                by_key[tip[0]].add(tip)
+        reached: set[str] = set()
+        for key, ends in sorted(by_key.items()):
+            reached |= self._only(key, ends) or self._followed(key, ends)
+        self.missing |= reached - self.there
+        return reached
+
+    def holes(self, ends: Iterable[Tip]) -> int:
+        """Return how many blocks of these chains are missing, as far as known.
+
+        More may be missing behind a missing block.
+        """
+        ends = list(ends)
+        missing = {tuple(name.split("-")[:2]) for name in self.to(ends) - self.there}
+        there = {tuple(name.split("-")[:2]) for name in self.there}
+        wanted = {(key, f"{number:08}") for key, count, _ in ends for number in range(count)}
+        return len(missing | (wanted - there))
+
+    def _only(self, key: str, ends: set[Tip]) -> set[str] | None:
+        """Return the blocks of a file's chains if there is one block of each number; else None."""
+        most = max(count for _, count, _ in ends)
+        numbers = self._numbers[key]
+        if most > len(numbers) or any(len(numbers.get(number, ())) != 1 for number in range(most)):
+            return None
+        if any(block_id(key, count - 1, chain) not in numbers[count - 1] for _, count, chain in ends):
+            return None
+        return {name for number in range(most) for name in numbers[number]}
+
+    def _followed(self, key: str, ends: set[Tip]) -> set[str]:
+        before = self._chains(key)
+        reached: set[str] = set()
+        for _, count, tip in ends:
+            chain = tip
+            for number in reversed(range(count)):
+                name = block_id(key, number, chain)
+                if name in reached:
+                    break
+                reached.add(name)
+                if name not in before:
+                    reached |= self._up_to(key, number)
+                    break
+                chain = before[name]
+        return reached
+
+    def _up_to(self, key: str, number: int) -> set[str]:
+        return {name for at, names in self._numbers[key].items() if at <= number for name in names}
+
+    def _chains(self, key: str) -> dict[str, str]:
+        """Return the chain before each readable block of a file."""
+        if self._before is not None:
+            return self._before
+        if key not in self._read:
+            self._read[key] = dict(_prevs(self._bytes(key)))
+        return self._read[key]
+
+    def _bytes(self, key: str) -> Iterator[tuple[str, bytes]]:
+        yield from blocks_of(self._remote, self._space, *id_range(key, 0, _MOST))
+        for name, get in self._kept.items():
+            if name.startswith(key + "-") and name not in self.there and (data := _had(get)) is not None:
+                yield name, data
+
+
+def _had(get: Callable[[], bytes | None]) -> bytes | None:
+    try:
+        return get()
+    except SessionaryError:
+        return None  # the chain ends here; a failed restore reports it
+
+
+def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
+    for name, data in blocks:
+        try:
+            yield name, unpack(name, data).prev
+        except SessionaryError:
+            continue  # the chain ends here; a pull reports it
+
+
+def all_chains(blocks: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> dict[str, str]:
+    """Return the chain before each of these blocks; record their sizes."""
+
+    def measured() -> Iterator[tuple[str, bytes]]:
+        for name, data in blocks:
+            sizes[name] = len(data)
+            yield name, data
+
+    return dict(_prevs(measured()))
+
+
+def tips(heads: Iterable[Head]) -> list[Tip]:
+    """Return the ends of the files of these heads."""
+    return [(part_key(part.name), part.n, part.chain) for head in heads for part in head.parts]
+
+
+def past_tips(heads: Iterable[Head]) -> list[Tip]:
+    """Return their ends before they were rewound."""
+    return [
+        (part_key(name), n, chain)
+        for head in heads
+        for past in head.history
+        for name, (n, chain) in past.tips.items()
+    ]
+
 
 OnProgress = Callable[[int], None]
 

@@ -32,8 +32,17 @@ import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
-from sessionary.sync.gc.leftovers import Heads, Leftovers, OnProgress, add_space, begun, read_heads
-from sessionary.sync.gc.reach import Reach, past_tips, tips
+from sessionary.sync.gc.leftovers import (
+    Heads,
+    Leftovers,
+    OnProgress,
+    Reach,
+    add_space,
+    begun,
+    past_tips,
+    read_heads,
+    tips,
+)
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
@@ -154,15 +163,6 @@ class Remover:
                 self._remove_all(found, heads, done)
                 self._removed.forget(self._now(), max(self._older, RETENTION))
         return done
-
-    def look(self) -> None:
-        """Record the existing tombstones and earlier generations: they are forgotten later if they are still unchanged.
-
-        Raises:
-            Locked, RemoteError, StorageFailed: as `remove`.
-        """
-        with self._alone():
-            self._seen(read_heads(self._remote), self._now())
 
     def finish(self) -> Removal:
         """Do the second reading of an interrupted removal; without one, make no request.

@@ -103,21 +103,17 @@ class CosmosRemote:
         """The request units that the service has charged so far."""
         return self._link.ru
 
-    def prepare(self, *, throughput: int | None = None) -> None:
+    def prepare(self) -> None:
         """Create the database and the container if they are missing; existing ones are unchanged.
 
         Checks that items can be created and replaced, with one that is removed again if permitted.
 
         Nothing else creates them: a data role may not, and a wrong name must be noticed.
 
-        Args:
-            throughput: request units per second to reserve for the container; None for a serverless account, for a
-                database with shared throughput, and for the service's default.
-
         Raises:
             RemoteError: the service refuses, or the existing container is not ours.
         """
-        self._link.prepare(throughput)
+        self._link.prepare()
         self._prove_writing()
 
     def close(self) -> None:

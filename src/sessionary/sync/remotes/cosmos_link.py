@@ -114,9 +114,9 @@ class Link:
         answer = ResponseHeaders()
         return self._bounded(lambda: work(self._opened(), answer), answer, answers)
 
-    def prepare(self, throughput: int | None) -> None:
+    def prepare(self) -> None:
         """Create database and container if they are missing."""
-        self._bounded(lambda: self._prepared(throughput), ResponseHeaders(), ())
+        self._bounded(self._prepared, ResponseHeaders(), ())
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -161,7 +161,7 @@ class Link:
                 self._container = container
             return self._container
 
-    def _prepared(self, throughput: int | None) -> None:
+    def _prepared(self) -> None:
         from azure.cosmos import PartitionKey
 
         with self._opening:
@@ -170,7 +170,6 @@ class Link:
                 self.config.container,
                 PartitionKey(PARTITION_KEY),
                 indexing_policy=INDEXING,
-                offer_throughput=throughput,
             )
             self._check_key(container.read())
             self._container = container
