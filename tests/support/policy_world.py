@@ -158,10 +158,11 @@ class PolicyDevice:
             return []
         done = {json.loads(line)["breadcrumb_id"] for line in _lines(ledger)}
         fresh = sorted(set(self.crumbs(session)) - done)
-        with open(ledger, "a") as file:
-            for crumb in fresh:
-                entry = {"breadcrumb_id": crumb, "applied_at": EPOCH.isoformat(), "result": self.name}
-                file.write(json.dumps(entry) + "\n")
+        if fresh:  # an empty ledger would count as damaged
+            with open(ledger, "a") as file:
+                for crumb in fresh:
+                    entry = {"breadcrumb_id": crumb, "applied_at": EPOCH.isoformat(), "result": self.name}
+                    file.write(json.dumps(entry) + "\n")
         return fresh
 
     def ledger(self, session: str) -> list[str]:
