@@ -8,11 +8,11 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.testing.remote_suite import RemovalTests
+from sessionary.testing.remote_suite import RemoteTests
 from tests.servers.cosmos import Bench, Double, Npm, Real, Server
 
 
-class CosmosTests(RemovalTests):
+class CosmosTests(RemoteTests):
     """The suite, for any server."""
 
     @abstractmethod

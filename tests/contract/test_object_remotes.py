@@ -19,13 +19,13 @@ from sessionary.sync.gc.leftovers import count_leftovers  # noqa: E402
 from sessionary.sync.heads import Head, encode, head_name  # noqa: E402
 from sessionary.sync.remote import heads_of, stats_of  # noqa: E402
 from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
-from sessionary.testing.remote_suite import RemovalTests  # noqa: E402
+from sessionary.testing.remote_suite import RemoteTests  # noqa: E402
 from tests.servers import objects  # noqa: E402
 from tests.servers.double_gcs import GcsDouble  # noqa: E402
 from tests.servers.refusing import RefusingHttp  # noqa: E402
 
 
-class TestInMemory(RemovalTests):
+class TestInMemory(RemoteTests):
     """The store of obstore that lies in the process: quick, and as strict as S3."""
 
     def setup_method(self) -> None:

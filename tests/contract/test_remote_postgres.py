@@ -14,7 +14,7 @@ from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.postgres import Answer, Connections, PostgresRemote
-from sessionary.testing.remote_suite import SPACE, RemovalTests, at_once, ids
+from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
 from tests.servers import postgres
 from tests.support.bad_network import BadNetwork
 from tests.support.postgres_server import PostgresServer
@@ -23,7 +23,7 @@ COLUMNS = "(tenant, space, id, data)"
 
 
 @pytest.mark.lane("postgres")
-class TestPostgres(RemovalTests):
+class TestPostgres(RemoteTests):
     server = staticmethod(postgres.server)
     separates = True
 

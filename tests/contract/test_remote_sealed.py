@@ -10,19 +10,19 @@ import pytest
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.remote import blocks_of, heads_of, must_collect, stats_of
+from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.retry import RetryingRemote
-from sessionary.testing.remote_suite import SPACE, RemovalTests, ids
+from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
 from tests.support.sync_world import Device, World, live
 
 KEY = str(pyrage.x25519.Identity.generate())
 OTHER = str(pyrage.x25519.Identity.generate())
 
 
-class TestSealedMemory(RemovalTests):
+class TestSealedMemory(RemoteTests):
     largest = SealedRemote.largest
 
     def setup_method(self) -> None:
@@ -256,11 +256,11 @@ def test_a_list_reads_no_block_that_was_just_put_and_tells_of_each_that_it_reads
     for name in names[1:]:
         patient.put_block(SPACE, name, bytes(1000))
     down = patient.cost.bytes_down
-    assert [stat.id for stat in stats_of(must_collect(patient), SPACE)] == names[1:]
+    assert [stat.id for stat in stats_of(patient, SPACE)] == names[1:]
     assert patient.cost.bytes_down == down
     SealedRemote(server.remote(), KEY).put_block(SPACE, names[0], bytes(1000))
     (stored,) = (block for block in server.remote().read_range(only_space(server), "", "~").blocks[:1])
-    assert [stat.id for stat in stats_of(must_collect(patient), SPACE)] == names
+    assert [stat.id for stat in stats_of(patient, SPACE)] == names
     assert patient.cost.bytes_down == down + len(stored.data)
 
 
@@ -269,17 +269,17 @@ def test_what_was_put_into_one_space_is_not_taken_for_there_in_another() -> None
     remote = SealedRemote(server.remote(), KEY)
     remote.put_block(SPACE, "a-00000000-f", b"x")
     remote.put_block("other", "a-00000001-f", b"x")
-    assert [stat.id for stat in stats_of(must_collect(remote), SPACE)] == ["a-00000000-f"]
-    assert [stat.id for stat in stats_of(must_collect(remote), "other")] == ["a-00000001-f"]
+    assert [stat.id for stat in stats_of(remote, SPACE)] == ["a-00000000-f"]
+    assert [stat.id for stat in stats_of(remote, "other")] == ["a-00000001-f"]
 
 
 def test_a_block_that_somebody_else_removed_is_not_listed_though_it_was_put_here() -> None:
     server = MemoryServer()
     remote, other = (SealedRemote(server.remote(), KEY) for _ in range(2))
     remote.put_block(SPACE, "a-00000000-f", b"x")
-    (stat,) = stats_of(must_collect(other), SPACE)
+    (stat,) = stats_of(other, SPACE)
     assert other.delete_block(SPACE, stat.id, stat.version)
-    assert list(stats_of(must_collect(remote), SPACE)) == []
+    assert list(stats_of(remote, SPACE)) == []
 
 
 def only_space(server: MemoryServer) -> str:

@@ -11,12 +11,12 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.testing.remote_suite import RemovalTests
+from sessionary.testing.remote_suite import RemoteTests
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.file_remote import FileRemote
 
 
-class TestMemory(RemovalTests):
+class TestMemory(RemoteTests):
     def setup_method(self) -> None:
         self.server = MemoryServer()
 
@@ -37,7 +37,7 @@ class TestMemoryInSmallPages(TestMemory):
         self.server = MemoryServer(page_bytes=1, page_heads=1)
 
 
-class TestFile(RemovalTests):
+class TestFile(RemoteTests):
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path: Path) -> None:
         self.path = tmp_path / "remote"

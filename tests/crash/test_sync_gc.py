@@ -20,7 +20,7 @@ from sessionary.errors import RemoteError
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.pushing import Pusher
-from sessionary.sync.remote import Remote, must_collect
+from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.sealed import SealedRemote
 from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.wrapper import UNSYNCED
@@ -307,7 +307,7 @@ def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Pat
         world = PolicyWorld(tmp_path / str(seed), hub.remote, 2, block=600)
 
         def remover(device: PolicyDevice, remote: Remote, hub: Hub = hub) -> Remover:
-            store = must_collect(RetryingRemote(remote, sleep=lambda seconds: None))
+            store = RetryingRemote(remote, sleep=lambda seconds: None)
             blocks = Removed(str(device.root / "removed"), UNSYNCED)
             rest = getattr(remote, "rest", lambda seconds: None)
             now = EPOCH + timedelta(seconds=hub.passed())

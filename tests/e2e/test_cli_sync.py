@@ -23,7 +23,7 @@ from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import decode, head_name
-from sessionary.sync.remote import collectable, heads_of, stats_of
+from sessionary.sync.remote import heads_of, stats_of
 from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.objects import open_store
@@ -990,11 +990,9 @@ def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Mach
     assert desk.run("check").code == 0
     settings = load_settings(desk.root / "config" / "sessionary" / "sync.json")
     remote = open_remote(settings.remote, settings.tenant, options=settings.options)
-    store = collectable(remote)
-    assert store is not None
-    (head,) = heads_of(store)
-    (block,) = stats_of(store, decode(head.name, head.data).space)
-    assert store.delete_block(decode(head.name, head.data).space, block.id, block.version)
+    (head,) = heads_of(remote)
+    (block,) = stats_of(remote, decode(head.name, head.data).space)
+    assert remote.delete_block(decode(head.name, head.data).space, block.id, block.version)
     remote.close()
     assert "not on the remote yet" in laptop.run("pull").out
     counted = desk.run("gc")

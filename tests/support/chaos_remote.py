@@ -85,10 +85,9 @@ class ChaosRemote(WrappedRemote):
         return HeadPage(page.heads[:keep], rest)
 
     @property
-    def settled_after(self) -> float | None:
-        """More than the remote inside, since calls may come late; None if nothing can be removed from it."""
-        inner = super().settled_after
-        return None if inner is None else inner + 1.0
+    def settled_after(self) -> float:
+        """More than the remote inside, since calls may come late."""
+        return super().settled_after + 1.0
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         page = super().list_blocks(space, first, stop, after)

@@ -23,7 +23,7 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.gc.leftovers import read_heads
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
-from sessionary.sync.remote import Remote, must_collect
+from sessionary.sync.remote import Remote
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.rules import Rules
@@ -69,7 +69,7 @@ class Device:
         patient = RetryingRemote(remote, sleep=lambda seconds: None)
         removed = Removed(str(self.root / "removed"), fs)
         return Remover(
-            must_collect(patient),
+            patient,
             removed,
             older=older,
             now=self.now,

@@ -3,7 +3,7 @@
 blocks, heads
     remote format: immutable ranges of files, and one small record for each session
 remote, remotes/
-    the five verbs that a store must offer, the optional sixth, and the stores that implement them
+    the verbs that a store must offer, and the stores that implement them
 state
     what this machine knows about the remote; disposable
 local_files, bundles, redaction

@@ -21,7 +21,7 @@ from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import SHORT, decode, place_of
 from sessionary.sync.local_files import LocalPart, match, opened
 from sessionary.sync.pushing import Pusher
-from sessionary.sync.remote import HeadRecord, blocks_of, collectable, is_unreadable, stats_of
+from sessionary.sync.remote import HeadRecord, blocks_of, is_unreadable, stats_of
 from sessionary.sync.report import Report
 from sessionary.sync.shown import is_before, is_later
 from sessionary.sync.state import SyncedState
@@ -244,31 +244,10 @@ class Checker(Step):
             one = Compared(agreed.head.space, part.name, pieces, here, matched)
             wrong = self._examine(one)
             blocks += len(pieces)
-            faults += self._healed(name, one, wrong) if repair else [_fault(one, fault) for fault in wrong]
+            for fault in wrong:
+                healed = repair and self._put_right(one, fault)
+                faults.append(_fault(one, fault)._replace(healed=healed))
         return blocks, faults
-
-    def _healed(self, name: str, one: Compared, wrong: list[BlockFault]) -> list[Fault]:
-        """Return the faults of a file, repaired where possible."""
-        found: list[Fault] = []
-        stay: list[BlockFault] = []
-        for fault in wrong:
-            if self._put_right(one, fault):
-                found.append(_fault(one, fault)._replace(healed=True))
-            else:
-                stay.append(fault)
-        if (
-            stay
-            and collectable(self._remote) is None
-            and one.here is not None
-            and one.matched == len(one.pieces)
-        ):
-            anew = self._cut_anew(name, one.here, stay[0].number)
-            return found + [_fault(one, fault)._replace(healed=anew) for fault in stay]
-        return found + [_fault(one, fault) for fault in stay]
-
-    def _cut_anew(self, name: str, here: LocalPart, first: int) -> bool:
-        agreed = self._states.agreed(name)
-        return agreed is not None and Pusher(self._context).cut_anew(name, agreed, here, first)
 
     # -- the bytes of a block
 
@@ -339,12 +318,9 @@ class Checker(Step):
             return False  # changed since it was compared
         if not fault.why and self._remote.put_block(one.space, fault.id, data):
             return True
-        store = collectable(self._remote)
-        if store is None:
-            return False
-        for stat in stats_of(store, one.space, fault.id, fault.id + "~"):
+        for stat in stats_of(self._remote, one.space, fault.id, fault.id + "~"):
             if stat.id == fault.id:
-                store.delete_block(one.space, fault.id, stat.version)
+                self._remote.delete_block(one.space, fault.id, stat.version)
         self._remote.put_block(one.space, fault.id, data)
         return isinstance(found := self._read(one.space, fault.id), bytes) and _holds(found, data)
 

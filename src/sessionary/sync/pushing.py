@@ -53,7 +53,6 @@ from sessionary.sync.upload_plan import (
     Numbers,
     Stamp,
     assumed,
-    cut_anew,
     draft_all,
     in_blocks,
     named,
@@ -237,37 +236,6 @@ class Pusher(Step):
         found = msgspec.structs.replace(intended, etag=won, unsure={})
         self._states.agree(name, found)
         return _Basis(found, {}, again=True)
-
-    def cut_anew(self, name: str, agreed: SyncedState, here: LocalPart, first: int) -> bool:
-        """Put a file in other blocks from number `first` on, as a new generation; False if that is impossible.
-
-        Raises:
-            RemoteError, StorageFailed: as `push`.
-        """
-        old = agreed.head.part(here.name)
-        one = None if old is None else cut_anew(self._fs, here, old, agreed.pieces[here.name], first)
-        if one is None:
-            return False
-        for block, data in one.puts:
-            self._remote.put_block(agreed.head.space, block, data)
-        whole = next_head(agreed.head, {}, {}, self._stamp({}), Claims(above=self._states.above(name)))
-        parts = tuple(one.part if part.name == here.name else part for part in agreed.head.parts)
-        head = msgspec.structs.replace(
-            whole,
-            gen=agreed.head.gen + 1,
-            parts=parts,
-            active=agreed.head.active,
-            held=agreed.head.held,
-        )
-        pieces = {**agreed.pieces, here.name: one.pieces}
-        unsure = {here.name: list(range(first, len(one.pieces)))}
-        intended = msgspec.structs.replace(agreed, head=head, etag="", pieces=pieces, seen={}, unsure=unsure)
-        etag = self._swap(name, intended, agreed.etag)
-        if etag is None:
-            return False
-        self._put_missing({here.name: here}, intended, unsure)
-        self._states.agree(name, msgspec.structs.replace(intended, etag=etag, unsure={}))
-        return True
 
     def _still_whole(
         self, agreed: SyncedState, held: Head | None, mine: Mapping[str, LocalPart]

@@ -1,10 +1,8 @@
-"""The remote protocol: five verbs, and an optional sixth to remove blocks.
+"""The remote protocol: the verbs of a store of blocks and heads.
 
 A store can be a remote if it can keep bytes under a name, refuse a name that is taken, and compare before it swaps: a
 document database, a relational one, an object store. Batches, locks, leases, clocks and change feeds are not
 required, because some store lacks each of them or supports it only in part.
-
-Removal is optional. A store that supports it implements the sixth verb, `Collectable`, in two methods.
 
 A remote knows neither layouts nor sessions: blocks and heads are bytes under names of ``A-Z a-z 0-9 . _ -``. A remote
 object is bound to one tenant. `sessionary.testing.remote_suite` has a test for every MUST below.
@@ -13,9 +11,9 @@ object is bound to one tenant. `sessionary.testing.remote_suite` has a test for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from sessionary.errors import RemoteError, Unsupported
+from sessionary.errors import RemoteError
 
 LARGEST_BLOCK = 384 << 10
 """Bytes that a remote MUST be able to store in one block, and in one head."""
@@ -94,7 +92,14 @@ class Remote(Protocol):
     their bytes so far.
 
     Stored bytes MUST be returned unchanged. Data of another tenant MUST never be visible or changed.
+
+    Attributes:
+        settled_after: seconds after which all calls have taken effect: no call that raised MUST be carried out later
+            than that, and every list and head read from then on MUST show what had been acknowledged before.
     """
+
+    @property
+    def settled_after(self) -> float: ...
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         """Store a block under its id in a space; True if it was stored, False if the id existed.
@@ -139,18 +144,6 @@ class Remote(Protocol):
         """
         ...
 
-
-class Collectable(Remote, Protocol):
-    """A remote that can remove blocks: the optional sixth verb. docs/formats/sync.md specifies its use.
-
-    Attributes:
-        settled_after: seconds after which all calls have taken effect: no call that raised MUST be carried out later
-            than that, and every list and head read from then on MUST show what had been acknowledged before.
-    """
-
-    @property
-    def settled_after(self) -> float: ...
-
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As `read_range`, without the bytes.
 
@@ -164,26 +157,10 @@ class Collectable(Remote, Protocol):
 
         When this returns, `read_range` MUST NOT find it, and `put_block` MUST store it as a new one. A store that
         cannot compare and remove in one step MUST compare first, and MAY then remove one that was put again in
-        between. A caller without permission MUST get a `RemoteError`, also if the block does not exist.
+        between. A caller without permission MUST get a `RemoteError`, also if the block does not exist. A store that
+        cannot remove anything MUST raise one always.
         """
         ...
-
-
-def collectable(remote: Remote) -> Collectable | None:
-    """Return the remote if blocks can be removed from it; else None."""
-    return None if getattr(remote, "settled_after", None) is None else cast("Collectable", remote)
-
-
-def must_collect(remote: Remote) -> Collectable:
-    """Return the remote as one from which blocks can be removed.
-
-    Raises:
-        Unsupported: blocks cannot be removed from it.
-    """
-    found = collectable(remote)
-    if found is None:
-        raise Unsupported("this remote does not support removing blocks", operation="gc")
-    return found
 
 
 class OpenRemote(Remote, Protocol):
@@ -222,9 +199,9 @@ class WrappedRemote:
         getattr(self.inner, "close", lambda: None)()
 
     @property
-    def settled_after(self) -> float | None:
-        """As for the inner remote; None if it does not support removal."""
-        return getattr(self.inner, "settled_after", None)
+    def settled_after(self) -> float:
+        """As for the inner remote."""
+        return self.inner.settled_after
 
     @property
     def ru(self) -> float:
@@ -257,12 +234,10 @@ class WrappedRemote:
         return page
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        must_collect(self)
         page: StatPage = self.call("list_blocks", space, first, stop, after)
         return page
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
-        must_collect(self)
         removed: bool = self.call("delete_block", space, block, version)
         return removed
 
@@ -310,7 +285,7 @@ def heads_by_name(remote: Remote) -> dict[str, HeadRecord]:
     return {record.name: record for record in heads_of(remote)}
 
 
-def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
+def stats_of(remote: Remote, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
     """Yield all blocks of a range without their bytes, over all its pages. Raises as `blocks_of`."""
     pages: Iterator[StatPage] = _pages(
         lambda after: remote.list_blocks(space, first, stop, after),

@@ -26,7 +26,7 @@ from sessionary.sync.context import Context, Step
 from sessionary.sync.download import MISSING, Theirs, fetch_version
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.remote import blocks_of, collectable, stats_of
+from sessionary.sync.remote import stats_of
 
 KEPT = "before"
 """The version that a restore replaced is kept as ``<file>.before-<time>``."""
@@ -107,8 +107,7 @@ class Earlier(Step):
         )
 
     def _has_block(self, space: str, key: str, number: int, chain: str) -> bool:
-        store, ids = collectable(self._remote), id_range(key, number, number + 1)
-        found = blocks_of(self._remote, space, *ids) if store is None else stats_of(store, space, *ids)
+        found = stats_of(self._remote, space, *id_range(key, number, number + 1))
         return block_id(key, number, chain) in (block.id for block in found)
 
     def restore(self, ref: SessionRef, generation: int) -> list[Restored]:

@@ -39,7 +39,7 @@ from sessionary.sync.blocks import (
 from sessionary.sync.download import inline_bytes
 from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, LINES, SHORT, Head, Mark, PartHead, Past
 from sessionary.sync.local_files import LocalPart, Matched
-from sessionary.sync.remote import Remote, collectable, stats_of
+from sessionary.sync.remote import Remote, stats_of
 
 ROUND = 16
 """Number of new blocks of a growing file before a head, extended to the end of a line."""
@@ -138,32 +138,6 @@ def draft(
             end = stop
     head = PartHead(part.name, part.kind.value, end, len(pieces), chain, None, bool(part.origin))
     return Draft(head, pieces, puts, end == part.size)
-
-
-def cut_anew(fs: Fs, here: LocalPart, old: PartHead, pieces: Sequence[Piece], first: int) -> Draft | None:
-    """Return a file with the same bytes in other blocks from number `first` on; None if impossible.
-
-    For a remote from which a damaged block cannot be removed: its id stays taken for ever.
-    """
-    with LineFile(here.path, fs) as file:
-        begin, prev = pieces[first - 1] if first else Piece(0, START)
-        length = pieces[first].end - begin
-        if length < 2 and first:
-            return cut_anew(fs, here, old, pieces, first - 1)
-        if length < 2 and len(pieces) == 1:
-            return None
-        size = pieces[-1].end
-        step = next(cut(file, begin, size, block=max(1, length // 2))) if length > 1 else pieces[1].end
-        new, puts = list(pieces[:first]), []
-        at, chain = begin, prev
-        for stop in (step, *cut(file, step, size)):
-            before, number = chain, len(new)
-            chain, data = pack(file, at, stop, before)
-            puts.append((block_id(part_key(old.name), number, chain), data))
-            new.append(Piece(stop, chain))
-            at = stop
-    part = msgspec.structs.replace(old, n=len(new), chain=chain)
-    return Draft(part, new, puts, True)
 
 
 def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
@@ -347,13 +321,12 @@ def put_missing(
 def _missing(
     remote: Remote, space: str, name: str, pieces: Sequence[Piece], numbers: Iterable[int]
 ) -> list[int]:
-    """Return the missing ones of these blocks; all of them if they cannot be listed."""
+    """Return the missing ones of these blocks."""
     known = [number for number in numbers if number < len(pieces)]
-    store = collectable(remote)
-    if store is None or not known:
-        return known
+    if not known:
+        return []
     key = part_key(name)
-    there = {stat.id for stat in stats_of(store, space, *id_range(key, min(known), max(known) + 1))}
+    there = {stat.id for stat in stats_of(remote, space, *id_range(key, min(known), max(known) + 1))}
     return [number for number in known if block_id(key, number, pieces[number].chain) not in there]
 
 

@@ -8,7 +8,6 @@ mistake in one direction cannot be hidden by the same mistake in the other::
         def get_raw(self, space, block): ...
         def put_raw(self, space, block, data): ...
 
-A remote that can remove blocks passes `RemovalTests`, which adds the tests of the sixth verb.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ from sessionary.errors import RemoteError
 from sessionary.sync.remote import (
     LARGEST_BLOCK,
     BlockStat,
-    Collectable,
     Remote,
     blocks_of,
-    collectable,
     heads_of,
     stats_of,
 )
@@ -254,19 +251,11 @@ class RemoteTests(ABC):
             assert not refused.retryable
             assert self.get_raw(SPACE, "a") is None
 
-
-class RemovalTests(RemoteTests):
-    """The rules of `sync.remote.Collectable`, in addition to those of every remote."""
-
-    def collectable(self, tenant: str = "me") -> Collectable:
-        """A connection that can remove blocks."""
-        found = collectable(self.remote(tenant))
-        assert found is not None, "settled_after is missing"
-        return found
+    # -- removal
 
     def stat(self, block: str, space: str = SPACE) -> BlockStat:
         """The listing of one block."""
-        found = [one for one in stats_of(self.collectable(), space) if one.id == block]
+        found = [one for one in stats_of(self.remote(), space) if one.id == block]
         assert len(found) == 1, f"{block} is listed {len(found)} times"
         return found[0]
 
@@ -278,21 +267,21 @@ class RemovalTests(RemoteTests):
     def test_blocks_are_listed_with_their_sizes(self) -> None:
         self.remote().put_block(SPACE, "a-00000001-f", bytes(3000))
         self.remote().put_block(SPACE, "a-00000000-f", bytes(30_000))
-        first, second = stats_of(self.collectable(), SPACE)
+        first, second = stats_of(self.remote(), SPACE)
         assert (first.id, second.id) == ("a-00000000-f", "a-00000001-f")
         assert 30_000 - 2 <= first.size <= 30_000 + LARGEST_BLOCK - self.largest
         assert 3000 - 2 <= second.size <= 3000 + LARGEST_BLOCK - self.largest
 
     def test_a_list_has_its_first_id_and_not_its_last(self) -> None:
         self.put("a-00000000-f", "a-00000001-f", "a-00000002-f", "b-00000001-f")
-        found = [one.id for one in stats_of(self.collectable(), SPACE, "a-00000001", "a-00000002")]
+        found = [one.id for one in stats_of(self.remote(), SPACE, "a-00000001", "a-00000002")]
         assert found == ["a-00000001-f"]
-        assert list(stats_of(self.collectable(), "nothing")) == []
+        assert list(stats_of(self.remote(), "nothing")) == []
 
     def test_a_list_that_goes_on_has_the_rest(self) -> None:
         names = [f"a-{n:08}-f" for n in range(12)]
         self.put(*names)
-        page = self.collectable().list_blocks(SPACE, "", "~", names[4])
+        page = self.remote().list_blocks(SPACE, "", "~", names[4])
         assert [one.id for one in page.stats] == names[5:][: len(page.stats)]
         assert page.stats
 
@@ -304,17 +293,17 @@ class RemovalTests(RemoteTests):
     def test_a_block_that_was_removed_is_gone(self) -> None:
         self.put("a-00000000-f", "a-00000001-f")
         stat = self.stat("a-00000000-f")
-        assert self.collectable().delete_block(SPACE, stat.id, stat.version) is True
+        assert self.remote().delete_block(SPACE, stat.id, stat.version) is True
         assert self.get_raw(SPACE, "a-00000000-f") is None
         assert ids(self.remote()) == ["a-00000001-f"]
-        assert [one.id for one in stats_of(self.collectable(), SPACE)] == ["a-00000001-f"]
+        assert [one.id for one in stats_of(self.remote(), SPACE)] == ["a-00000001-f"]
 
     def test_only_that_block_is_removed(self) -> None:
         self.put("a-00000000-f", "a-00000000-fe")
         self.put("a-00000000-f", space="space-2")
         self.remote("someone-else").put_block(SPACE, "a-00000000-f", b"theirs")
         stat = self.stat("a-00000000-f")
-        self.collectable().delete_block(SPACE, stat.id, stat.version)
+        self.remote().delete_block(SPACE, stat.id, stat.version)
         assert ids(self.remote()) == ["a-00000000-fe"]
         assert ids(self.remote(), space="space-2") == ["a-00000000-f"]
         assert ids(self.remote("someone-else")) == ["a-00000000-f"]
@@ -322,19 +311,19 @@ class RemovalTests(RemoteTests):
     def test_a_block_that_is_not_there_cannot_be_removed(self) -> None:
         self.put("a-00000000-f")
         stat = self.stat("a-00000000-f")
-        assert self.collectable().delete_block(SPACE, "a-00000009-f", stat.version) is False
-        assert self.collectable().delete_block(SPACE, stat.id, stat.version) is True
-        assert self.collectable().delete_block(SPACE, stat.id, stat.version) is False
+        assert self.remote().delete_block(SPACE, "a-00000009-f", stat.version) is False
+        assert self.remote().delete_block(SPACE, stat.id, stat.version) is True
+        assert self.remote().delete_block(SPACE, stat.id, stat.version) is False
 
     def test_a_block_of_another_putting_stays(self) -> None:
         self.put("a-00000000-f")
-        assert self.collectable().delete_block(SPACE, "a-00000000-f", "17") is False
+        assert self.remote().delete_block(SPACE, "a-00000000-f", "17") is False
         assert ids(self.remote()) == ["a-00000000-f"]
 
     def test_a_block_that_was_removed_can_be_put_again(self) -> None:
         self.put("a-00000000-f")
         stat = self.stat("a-00000000-f")
-        self.collectable().delete_block(SPACE, stat.id, stat.version)
+        self.remote().delete_block(SPACE, stat.id, stat.version)
         assert self.remote().put_block(SPACE, "a-00000000-f", b"anew") is True
         assert [block.data for block in blocks_of(self.remote(), SPACE, "a", "b")] == [b"anew"]
 
@@ -344,4 +333,4 @@ class RemovalTests(RemoteTests):
         self.put("a-00000000-f")
         age = self.stat("a-00000000-f").age
         assert age is None or age < 60
-        assert self.collectable().delete_block(SPACE, before.id, self.stat("a-00000000-f").version) is True
+        assert self.remote().delete_block(SPACE, before.id, self.stat("a-00000000-f").version) is True

@@ -19,7 +19,7 @@ import pytest
 from sessionary import EventsLog, HybridSessionStore
 from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
 from sessionary.layouts.amplifier.presence import why_open
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.file_remote import FileRemote
@@ -31,6 +31,8 @@ BULK = "x" * (70 << 10)
 
 class Refusing:
     """A remote whose every call does what `way` does."""
+
+    settled_after = 0.0
 
     def __init__(self, way: Callable[[], object]) -> None:
         self.calls = 0
@@ -49,6 +51,12 @@ class Refusing:
         raise self._refused()
 
     def list_heads(self, after: str | None = None) -> HeadPage:
+        raise self._refused()
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        raise self._refused()
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
         raise self._refused()
 
     def _refused(self) -> Exception:

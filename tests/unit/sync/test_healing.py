@@ -25,19 +25,19 @@ BLOCK = 300
 Damage = Callable[[dict[str, bytes], str], None]
 
 
-class Plain(MemoryRemote):
-    """A remote from which nothing can be removed."""
+class Keeping(MemoryRemote):
+    """A store from which nothing can be removed."""
 
-    def __getattribute__(self, name: str) -> Any:
-        return None if name == "settled_after" else super().__getattribute__(name)
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        raise RemoteError("this store removes nothing")
 
 
 class Place:
     """Two devices, and a store whose bytes can be changed behind their backs."""
 
-    def __init__(self, root: Path, *, sixth: bool = True, key: str = "") -> None:
+    def __init__(self, root: Path, *, removes: bool = True, key: str = "") -> None:
         self.store = BackedUp()
-        self.made = MemoryRemote if sixth else Plain
+        self.made = MemoryRemote if removes else Keeping
         self.key = key
         self.world = World(root, self.remote, 2, block=BLOCK)
         self.a, self.b = self.world.devices
@@ -139,32 +139,20 @@ def test_all_blocks_at_once(place: Place) -> None:
     place.world.check()
 
 
-@pytest.mark.parametrize("which", [0, 2, -1])
-@pytest.mark.parametrize("pulled", [False, True])
-def test_where_nothing_can_be_removed_the_file_is_put_in_other_blocks(
-    pulled: bool, which: int, tmp_path: Path
-) -> None:
-    place = Place(tmp_path, sixth=False)
+def test_where_nothing_can_be_removed_a_damaged_block_is_reported(tmp_path: Path) -> None:
+    place = Place(tmp_path, removes=False)
     place.begin()
-    if pulled:
-        place.pull(place.b)
-    before, head = place.blocks(), place.head()
-    name = list(before)[which]
-    place.flip(name)
-    assert not place.check(place.a).is_right
+    before = place.blocks()
+    place.flip(list(before)[1])
+    damaged = place.blocks()
     found = place.check(place.a, repair=True)
-    assert [(one.block, one.healed) for one in found.faults] == [(name, True)]
-    after = place.head()
-    assert (after.gen, after.count) == (head.gen + 1, head.count + 1)
-    assert place.check(place.a).faults == ()
-    place.pull(place.b)
-    assert place.b.files() == place.a.files()
-    place.world.check()
-    assert place.b.names() == ["one"]
+    assert "removes nothing" in found.note
+    assert isinstance(found.error, RemoteError)
+    assert place.blocks() == damaged
 
 
 def test_a_missing_block_needs_no_right_to_remove(tmp_path: Path) -> None:
-    place = Place(tmp_path, sixth=False)
+    place = Place(tmp_path, removes=False)
     place.begin()
     before, head = place.blocks(), place.head()
     place.lose(list(before)[1])

@@ -38,8 +38,7 @@ def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, 
 
     All blocks of these sessions are downloaded. Local files are never changed. Without --repair the remote is
     not changed either. With it, a missing block is uploaded again, and a damaged one is replaced, which needs
-    the right to delete; on a remote that cannot delete, that part of the session is uploaded as new blocks. A
-    missing or damaged head is uploaded as this machine knows it.
+    the right to delete. A missing or damaged head is uploaded as this machine knows it.
 
     Data that only another machine has must be repaired there. The first line shows the name of this machine
     in heads. Exit code 13: something is missing or damaged, and was not repaired. Exit code 3: a session was

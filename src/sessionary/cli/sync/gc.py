@@ -20,7 +20,6 @@ from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
 from sessionary.sync.gc.removal import RETENTION, Removal, Remover
-from sessionary.sync.remote import collectable
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import Settings
 from sessionary.workspace.syncing import chosen
@@ -30,8 +29,6 @@ LONGEST = 36500
 
 FEW = 5
 """Maximum number of files that are listed one by one."""
-
-_CANNOT = "this remote cannot remove blocks"
 
 
 @click.command(
@@ -89,11 +86,6 @@ def _counted(remote: RetryingRemote) -> Leftovers:
 
 
 def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Removal:
-    """Remove; if that is not possible, count and report it."""
-    store = collectable(remote)
-    if store is None:
-        output.aside(_CANNOT)
-        return Removal(_counted(remote), can=False)
     with Progress("removing", None) as progress:
 
         def rest(seconds: float) -> None:
@@ -102,13 +94,13 @@ def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Re
                 time.sleep(seconds)
 
         return Remover(
-            store, places.removed(settings), older=older, sleep=rest, on_progress=progress.reach
+            remote, places.removed(settings), older=older, sleep=rest, on_progress=progress.reach
         ).remove()
 
 
 def _document(found: Leftovers, done: Removal) -> dict[str, Any]:
     counts = asdict(done)
-    del counts["found"], counts["can"]
+    del counts["found"]
     return {**asdict(found), **counts, "spoilt": [error.as_dict() for error in done.spoilt]}
 
 
@@ -144,8 +136,7 @@ def _removal_lines(done: Removal) -> Iterator[str]:
         yield f"  {formatting.count(done.young, 'block')} that no session references: too young"
     yield from _hindered(done)
     yield from _spoilt(done.spoilt)
-    if done.can:
-        yield output.paint("✓", "green") + f" removed {_amount(done.removed, done.removed_size)}"
+    yield output.paint("✓", "green") + f" removed {_amount(done.removed, done.removed_size)}"
 
 
 def _hindered(done: Removal) -> Iterator[str]:

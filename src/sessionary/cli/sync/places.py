@@ -21,7 +21,7 @@ from sessionary.errors import Locked, RemoteError, StorageFailed
 from sessionary.sync.engine import QUIET
 from sessionary.sync.gc.removal import Remover
 from sessionary.sync.gc.removed import Removed
-from sessionary.sync.remote import Remote, collectable
+from sessionary.sync.remote import Remote
 from sessionary.sync.settings import SETTINGS_FILE, Settings, removed_folder
 from sessionary.workspace import Workspace, check_folder, syncing
 from sessionary.workspace.syncing import Connection, Local, chosen, state_of_commands
@@ -144,12 +144,10 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
     One that is still running is left alone. A failure here does not prevent push and pull: the next command
     tries again.
     """
-    blocks, store = removed(settings), collectable(remote)
-    if store is None:
-        return
+    blocks = removed(settings)
     try:
         if blocks.open_run() is not None:
-            for error in Remover(store, blocks, sleep=sleep).finish().spoilt:
+            for error in Remover(remote, blocks, sleep=sleep).finish().spoilt:
                 output.aside(
                     harmless(f"sessionary: not restored on the remote: {error.message} ({error.path})")
                 )

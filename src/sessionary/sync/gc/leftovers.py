@@ -1,6 +1,6 @@
 """Count of unreachable blocks: from pushes that lost a race, and from interrupted pushes.
 
-Only counts; `removal` removes them, from remotes that support it.
+Only counts; `removal` removes them.
 
 A chain is followed from its end: each block states in its header the chain before it. Reading all blocks for that
 would download everything. Usually it is not necessary: the id of a block contains its file and number, and if there
@@ -24,7 +24,6 @@ from sessionary.sync.remote import (
     HeadRecord,
     Remote,
     blocks_of,
-    collectable,
     heads_of,
     is_unreadable,
     stats_of,
@@ -44,7 +43,6 @@ class Reach:
         space: the space.
         there: the ids of all blocks in it.
         kept: local copies of blocks that may be missing there, as `removed.Get`.
-        before: the chain before each block, if all of them were read already.
 
     Attributes:
         there: as given.
@@ -57,14 +55,12 @@ class Reach:
         space: str,
         there: Iterable[str],
         kept: Mapping[str, Callable[[], bytes | None]] | None = None,
-        before: dict[str, str] | None = None,
     ) -> None:
         self.there = frozenset(there)
         self.missing: set[str] = set()
         self._remote = remote
         self._space = space
         self._kept = kept or {}
-        self._before = before
         self._read: dict[str, dict[str, str]] = {}
         self._numbers: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for name in {*self.there, *self._kept}:
@@ -131,8 +127,6 @@ class Reach:
 
     def _chains(self, key: str) -> dict[str, str]:
         """Return the chain before each readable block of a file."""
-        if self._before is not None:
-            return self._before
         if key not in self._read:
             self._read[key] = dict(_prevs(self._bytes(key)))
         return self._read[key]
@@ -157,17 +151,6 @@ def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
             yield name, unpack(name, data).prev
         except SessionaryError:
             continue  # the chain ends here; a pull reports it
-
-
-def all_chains(blocks: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> dict[str, str]:
-    """Return the chain before each of these blocks; record their sizes."""
-
-    def measured() -> Iterator[tuple[str, bytes]]:
-        for name, data in blocks:
-            sizes[name] = len(data)
-            yield name, data
-
-    return dict(_prevs(measured()))
 
 
 def tips(heads: Iterable[Head]) -> list[Tip]:
@@ -274,8 +257,7 @@ def read_heads(remote: Remote) -> Heads:
 def count_leftovers(remote: Remote, on_progress: OnProgress = lambda done: None) -> Leftovers:
     """Count the blocks in every space that a head names.
 
-    If a remote lists blocks without their bytes, little more than that is requested. From another one **all blocks
-    are read**, so everything is downloaded. Spaces that no head names cannot be found: no verb lists them.
+    Spaces that no head names cannot be found: no verb lists them.
 
     Args:
         remote: the remote.
@@ -288,9 +270,9 @@ def count_leftovers(remote: Remote, on_progress: OnProgress = lambda done: None)
     found = begun(heads)
     spaces = heads.spaces()
     for space in sorted(spaces.keys() - heads.unread):  # an unreadable head may have started its own space
-        sizes: dict[str, int] = {}
+        sizes = {stat.id: stat.size for stat in stats_of(remote, space)}
         try:
-            add_space(found, _looked_through(remote, space, sizes), sizes, spaces[space])
+            add_space(found, Reach(remote, space, sizes), sizes, spaces[space])
         except RemoteError as error:
             if not is_unreadable(error):
                 raise
@@ -317,15 +299,6 @@ def add_space(found: Leftovers, reach: Reach, sizes: Mapping[str, int], heads: l
     lost = sizes.keys() - live - past - dead
     found.add(sizes, past, dead, lost)
     return lost
-
-
-def _looked_through(remote: Remote, space: str, sizes: dict[str, int]) -> Reach:
-    store = collectable(remote)
-    if store is None:
-        before = all_chains(blocks_of(remote, space, "", "~"), sizes)
-        return Reach(remote, space, sizes, before=before)
-    sizes |= {stat.id: stat.size for stat in stats_of(store, space)}
-    return Reach(remote, space, sizes)
 
 
 def _more(blocks: int, size: int, names: Iterable[str], sizes: Mapping[str, int]) -> tuple[int, int]:

@@ -45,7 +45,7 @@ from sessionary.sync.gc.leftovers import (
 )
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
-from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
+from sessionary.sync.remote import BlockStat, HeadRecord, Remote, blocks_of, is_unreadable, stats_of
 from sessionary.sync.upload_plan import REST
 
 RETENTION: Final = timedelta(days=30)
@@ -73,7 +73,6 @@ class Removal:
             decrypted.
         spoilt: for each block that could not be put back, because its local copy is damaged or unreadable: the error
             with its path. All others were put back.
-        can: False if the remote does not support removal.
     """
 
     found: Leftovers = field(default_factory=Leftovers)
@@ -88,7 +87,6 @@ class Removal:
     missing: int = 0
     unkept: int = 0
     spoilt: list[SessionaryError] = field(default_factory=list)
-    can: bool = True
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +99,7 @@ class Removal:
             or self.unkept
             or self.spoilt
         )
-        return self.can and not hindered
+        return not hindered
 
 
 class Remover:
@@ -121,7 +119,7 @@ class Remover:
 
     def __init__(
         self,
-        remote: Collectable,
+        remote: Remote,
         removed: Removed,
         *,
         older: timedelta = RETENTION,

@@ -120,7 +120,7 @@ class CosmosRemote:
         """Close the connections. The next call opens new ones."""
         self._link.close()
 
-    # -- the five verbs
+    # -- the verbs
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         item = _item(self._space(space), block, base64.b64encode(data).decode(), "b")

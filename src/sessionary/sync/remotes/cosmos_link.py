@@ -42,7 +42,7 @@ INDEXING: Final[dict[str, Any]] = {
 SKEW: Final = timedelta(minutes=5)
 """Clock difference that is reported; the service refuses signatures from fifteen minutes on."""
 
-# The write may have been carried out or not: each of the five verbs may be repeated.
+# The write may have been carried out or not: every verb may be repeated.
 _PASSING: Final = frozenset({408, 410, 429, 449})
 _WRITE_FORBIDDEN, _NO_SESSION, _PARTITION_FULL = 3, 1002, 1014
 CONNECT: Final = 5.0

@@ -209,7 +209,7 @@ class ObjectStoreRemote:
         self._clock: tuple[float, float] | None = None
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
-    # -- the five verbs
+    # -- the verbs
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         return self._create(self._block_path(space, block), data) is not None
@@ -240,8 +240,6 @@ class ObjectStoreRemote:
         following = kept[-1][0] if len(page) > len(kept) else None
         self._fetched.follow(after, heads, following)
         return HeadPage(tuple(one.head for one in heads), following)
-
-    # -- the sixth
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         page = list(islice(self._range(space, first, stop, after), PAGE_STATS + 1))

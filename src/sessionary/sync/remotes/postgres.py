@@ -280,7 +280,7 @@ class PostgresRemote:
         self._rows = 64
         self._blocks, self._heads = (f"{quoted(schema)}.{table}" for table in ("blocks", "heads"))
 
-    # -- the five verbs
+    # -- the verbs
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         _refuse_large(block, data)
@@ -340,8 +340,6 @@ class PostgresRemote:
         ).rows
         heads = tuple(_record(*row) for row in rows)
         return HeadPage(heads, heads[-1].name if len(heads) == PAGE_HEADS else None)
-
-    # -- the sixth
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         low, beyond = (first, ">=") if after is None else (after, ">")

@@ -42,7 +42,6 @@ from sessionary.sync.remote import (
     block_pages,
     blocks_of,
     heads_of,
-    must_collect,
     stats_of,
 )
 
@@ -136,7 +135,7 @@ class SealedRemote(WrappedRemote):
         self._check()
         low = first if after is None else max(first, after)
         span = self._span(space, low, stop)
-        keyed = {stat.id: stat for stat in stats_of(must_collect(self.inner), self._space(space), *span)}
+        keyed = {stat.id: stat for stat in stats_of(self.inner, self._space(space), *span)}
         names = self._names(space, keyed)
         if (asked := self._id(space, first)) in keyed:
             names[asked] = first  # requested by its whole name, so its bytes are not needed
@@ -165,7 +164,7 @@ class SealedRemote(WrappedRemote):
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         self._check()
-        return must_collect(self.inner).delete_block(self._space(space), self._id(space, block), version)
+        return self.inner.delete_block(self._space(space), self._id(space, block), version)
 
     # -- whose key it is
 
