@@ -196,15 +196,22 @@ def _add_base(remote: Remote, result: Comparison, agreed: SyncedState | None, na
                     raise
 
 
+def fetch_part(
+    remote: Remote, result: Comparison, agreed: SyncedState | None, head: Head, part: PartHead
+) -> None:
+    """Fetch a file of a head, unless it was fetched."""
+    if part.name not in result.theirs:
+        pieces = agreed.pieces.get(part.name, []) if agreed else []
+        matched = result.matched.get(part.name, Matched(0, False))
+        result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces, result.spool)
+
+
 def fetch_rest(
     remote: Remote, result: Comparison, agreed: SyncedState | None, head: Head, rules: Rules
 ) -> None:
     """Fetch the remaining files of a head."""
-    for part in head.parts:
-        if rules.carries(kind_of(part)) and part.name not in result.theirs:
-            pieces = agreed.pieces.get(part.name, []) if agreed else []
-            matched = result.matched.get(part.name, Matched(0, False))
-            result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces, result.spool)
+    for part in _carried(head, rules):
+        fetch_part(remote, result, agreed, head, part)
 
 
 def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:

@@ -21,7 +21,7 @@ from sessionary.sync.blocks import START, Piece, follow
 from sessionary.sync.bundles import Item
 from sessionary.sync.context import Step
 from sessionary.sync.damage import Version, damage_of, damaged_items
-from sessionary.sync.diff import Comparison, Verdict, common_bytes
+from sessionary.sync.diff import Comparison, Verdict, common_bytes, fetch_part
 from sessionary.sync.download import MISSING, Theirs, fetch
 from sessionary.sync.heads import Head, PartHead, decode, kind_of
 from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, matched_all, opened
@@ -147,8 +147,7 @@ class Guard(Step):
             one = self._here(here, part, agreed, found)
             if one is not None and one.is_behind and keep != MINE:
                 if not moved:
-                    self._fetch(found, name, part, head.space, agreed)
-                    found.verdicts[name] = Verdict.THEIRS
+                    self._decide(found, agreed, head, part, THEIRS)
                 continue
             other = None
             if one is None and moved and verdict is not Verdict.OURS:
@@ -156,7 +155,7 @@ class Guard(Step):
             if one is None and other is None:
                 continue
             if keep is not None:
-                self._decide(found, name, part, head.space, agreed, keep)
+                self._decide(found, agreed, head, part, keep)
                 result.decided.add(name)
                 continue
             found.verdicts[name] = Verdict.HELD
@@ -166,7 +165,7 @@ class Guard(Step):
         if result.waits:
             self._leave_doubtful(found)
         if keep == THEIRS and bundles.NAME in parts and found.verdicts[bundles.NAME] is Verdict.OURS:
-            self._fetch(found, bundles.NAME, parts[bundles.NAME], head.space, agreed)
+            fetch_part(self._remote, found, agreed, head, parts[bundles.NAME])
             found.verdicts[bundles.NAME] = Verdict.MERGE
         return result
 
@@ -302,27 +301,11 @@ class Guard(Step):
         return None if why is None else Held(chain, why)
 
     def _decide(
-        self,
-        found: Comparison,
-        name: str,
-        part: PartHead,
-        space: str,
-        agreed: SyncedState | None,
-        keep: str,
+        self, found: Comparison, agreed: SyncedState | None, head: Head, part: PartHead, keep: str
     ) -> None:
-        if keep == MINE:
-            found.verdicts[name] = Verdict.OURS
-            return
-        if name not in found.theirs:
-            self._fetch(found, name, part, space, agreed)
-        found.verdicts[name] = Verdict.THEIRS
-
-    def _fetch(
-        self, found: Comparison, name: str, part: PartHead, space: str, agreed: SyncedState | None
-    ) -> None:
-        pieces = agreed.pieces.get(name, []) if agreed else []
-        matched = found.matched[name].pieces
-        found.theirs[name] = fetch(self._remote, space, part, pieces, matched, found.spool)
+        found.verdicts[part.name] = Verdict.OURS if keep == MINE else Verdict.THEIRS
+        if keep != MINE:
+            fetch_part(self._remote, found, agreed, head, part)
 
     def _leave_doubtful(self, found: Comparison) -> None:
         """Hold both versions of a document until the sides agree: otherwise each pull would keep another copy."""

@@ -163,6 +163,16 @@ class Remote(Protocol):
         ...
 
 
+def refuse_large(name: str, data: bytes, most: int = LARGEST_BLOCK) -> None:
+    """Refuse a block or head that is larger than a remote has to accept.
+
+    Raises:
+        RemoteError: it is.
+    """
+    if len(data) > most:
+        raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {most}")
+
+
 class OpenRemote(Remote, Protocol):
     """A remote with preparation and close."""
 

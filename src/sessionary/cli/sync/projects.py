@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -22,7 +22,7 @@ from sessionary.sync.identity import Repositories, name_of
 
 
 class Row(NamedTuple):
-    """A project.
+    """A project, with the field names of docs/cli-json.md.
 
     Attributes:
         folder: its local folder; None if there is none.
@@ -70,7 +70,7 @@ def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) ->
     with places.connected(select(), "looking") as remote:
         rows = list(_rows(remote.projects(keep=False)))
     if json_ or jsonl:
-        output.items(map(_object, rows), jsonl=jsonl)
+        output.items((row._asdict() for row in rows), jsonl=jsonl)
     else:
         output.lines(_lines(rows))
     return 0
@@ -154,11 +154,6 @@ def _rows(projects: Repositories) -> Iterator[Row]:
         yield Row(folder, identity)
     for identity in sorted(projects.bindings.there() - seen):
         yield Row(None, identity)
-
-
-def _object(row: Row) -> dict[str, Any]:
-    """With the field names of docs/cli-json.md."""
-    return {"folder": row.folder, "identity": row.identity, "candidates": list(row.candidates)}
 
 
 def _lines(rows: list[Row]) -> Iterator[str]:

@@ -11,8 +11,15 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable
 
-from sessionary.errors import RemoteError
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
+from sessionary.sync.remote import (
+    Block,
+    BlockPage,
+    BlockStat,
+    HeadPage,
+    HeadRecord,
+    StatPage,
+    refuse_large,
+)
 
 PAGE_BYTES = 4 << 20
 PAGE_HEADS = 200
@@ -66,7 +73,7 @@ class MemoryRemote:
         self._mine = server.tenants[tenant]
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
-        _refuse_large(block, data)
+        refuse_large(block, data)
         with self._server.guard:
             if block in self._mine.blocks[space]:
                 return False
@@ -94,7 +101,7 @@ class MemoryRemote:
             return self._head(name)
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        _refuse_large(name, data)
+        refuse_large(name, data)
         with self._server.guard:
             present = self._head(name)
             if (None if present is None else present.etag) != etag:
@@ -140,8 +147,3 @@ class MemoryRemote:
     def _head(self, name: str) -> HeadRecord | None:
         present = self._mine.heads.get(name)
         return present and HeadRecord(name, present[0], str(present[1]))
-
-
-def _refuse_large(name: str, data: bytes) -> None:
-    if len(data) > LARGEST_BLOCK:
-        raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")

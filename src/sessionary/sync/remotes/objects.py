@@ -36,6 +36,7 @@ from sessionary.sync.remote import (
     HeadPage,
     HeadRecord,
     StatPage,
+    refuse_large,
 )
 from sessionary.sync.remotes.head_cache import Cache, CachedHead, HeadCache
 
@@ -369,8 +370,7 @@ class ObjectStoreRemote:
         raise RemoteError(f"{path} keeps being changed by other writers", retryable=True)
 
     def _put(self, path: str, data: bytes, mode: Any) -> str:
-        if len(data) > LARGEST_BLOCK + NONCE:
-            raise RemoteError(f"{path} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")
+        refuse_large(path, data, LARGEST_BLOCK + NONCE)
         put = self._ask(path, lambda: self._store.put(path, data, mode=mode, use_multipart=False))
         return self._etag(put)
 

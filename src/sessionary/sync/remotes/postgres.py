@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import (
-    LARGEST_BLOCK,
     LATER,
     Block,
     BlockPage,
@@ -34,6 +33,7 @@ from sessionary.sync.remote import (
     HeadPage,
     HeadRecord,
     StatPage,
+    refuse_large,
 )
 
 try:
@@ -283,7 +283,7 @@ class PostgresRemote:
     # -- the verbs
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
-        _refuse_large(block, data)
+        refuse_large(block, data)
         answer = self._calls.run(
             f"INSERT INTO {self._blocks} (tenant, space, id, data) VALUES (%s, %s, %s, %b) "
             "ON CONFLICT (tenant, space, id) DO NOTHING",
@@ -314,7 +314,7 @@ class PostgresRemote:
         return _record(*rows[0]) if rows else None
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        _refuse_large(name, data)
+        refuse_large(name, data)
         new = uuid.uuid4()
         mine = f"SELECT 1 FROM {self._heads} WHERE tenant = %s AND name = %s AND version = %s"
         if etag is None:
@@ -502,8 +502,3 @@ def _stat(name: str, size: int, age: Any, put: int | None) -> BlockStat:
     if age is None or put is None:
         return BlockStat(name, size, None, "")
     return BlockStat(name, size, max(0.0, float(age)), str(put))
-
-
-def _refuse_large(name: str, data: bytes) -> None:
-    if len(data) > LARGEST_BLOCK:
-        raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")

@@ -42,6 +42,7 @@ from sessionary.sync.remote import (
     block_pages,
     blocks_of,
     heads_of,
+    refuse_large,
     stats_of,
 )
 
@@ -83,7 +84,7 @@ class SealedRemote(WrappedRemote):
         return self._fetched
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
-        self._refuse_large(block, data)
+        refuse_large(block, data, self.largest)
         self._check()
         sealed = self._seal("block", f"{space} {block}", block, data)
         keyed = self._id(space, block)
@@ -116,7 +117,7 @@ class SealedRemote(WrappedRemote):
         return found and self._opened_head(found)
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        self._refuse_large(name, data)
+        refuse_large(name, data, self.largest)
         self._check()
         return self.inner.swap_head(self._head(name), self._seal("head", name, name, data), etag)
 
@@ -248,12 +249,6 @@ class SealedRemote(WrappedRemote):
         if found is None or self._head(found.id) != head.name:
             return head
         return HeadRecord(found.id, found.data, head.etag)
-
-    def _refuse_large(self, name: str, data: bytes) -> None:
-        if len(data) > self.largest:
-            raise RemoteError(
-                f"{name} has {len(data)} bytes; encrypted, a block or head may have {self.largest}"
-            )
 
 
 def _number(block: str) -> str:
