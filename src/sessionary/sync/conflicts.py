@@ -25,7 +25,6 @@ from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import FOR_USER, Beside, Hold, Outcome, SyncStatus, Where, outcome_for
-from sessionary.sync.shown import is_before
 from sessionary.sync.state import SyncedState
 
 _ASIDE = re.compile(r"(.+)\.conflict-[^/]+", re.DOTALL)
@@ -64,19 +63,6 @@ class ConflictFinder(Step):
 
     The other version is beside the local one only if a pull has put it there.
     """
-
-    def look(self, name: str, ref: SessionRef) -> Outcome:
-        """Return the status of the session of a head name: held back, or in step if nothing waits for the user.
-
-        Raises:
-            RemoteError, Corrupt, Unsupported, Invalid, StorageFailed: as `files`.
-        """
-        agreed, record = self._states.agreed(name), self._remote.read_head(name)
-        unmoved = record is None or (
-            agreed is not None and (agreed.etag == record.etag or is_before(record, agreed))
-        )
-        held = None if unmoved else self.held(ref, agreed, record)
-        return held or outcome_for(ref, self._projects.identity(ref), SyncStatus.IN_STEP)
 
     def held(self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None) -> Outcome | None:
         """Return the outcome of a session that waits for the user; None otherwise. Raises as `files`."""

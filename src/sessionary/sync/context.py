@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -108,3 +108,15 @@ class Step:
                 paths = ledger, ledger_owner.path_beside(ledger)
                 if all(self._links.of(ref, path) is None for path in paths):
                     ledger_owner.name_owner(ledger, owner, here=owner == device, fs=self._fs)
+
+
+def parents_first(names: Iterable[str], above: Callable[[str], str]) -> Iterator[str]:
+    """Yield these names, each after the one that `above` returns for it, if that is among them."""
+    waiting = dict.fromkeys(names)
+    while waiting:
+        line = [next(iter(waiting))]
+        while (name := above(line[-1])) in waiting and name not in line:
+            line.append(name)
+        for name in reversed(line):
+            del waiting[name]
+            yield name

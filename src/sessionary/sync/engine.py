@@ -29,7 +29,7 @@ from sessionary.sync import activity
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
 from sessionary.sync.conflicts import ConflictFinder, Decider, is_for_user, versions_beside
-from sessionary.sync.context import Context, InUse, Step
+from sessionary.sync.context import Context, InUse, Step, parents_first
 from sessionary.sync.gone import Gone
 from sessionary.sync.guard import Guard, may_be_held_back
 from sessionary.sync.heads import Head, decode, encode, head_name
@@ -164,9 +164,9 @@ class Engine(Step):
             here = self._here(report) if asked is None else self._there(asked)
             activity.forget_cleanups(self._fs, here.values())
             pusher, heads = Pusher(self._context), self.listed() if look and heads is None else heads
-            for name, ref in pusher.parents_first(here):
-                work = partial(self._push, pusher, name, ref, shown(heads, name))
-                report.outcomes += self._guarded(ref, work)
+            for name in parents_first(here, lambda name: pusher.above(name, here[name])):
+                work = partial(self._push, pusher, name, here[name], shown(heads, name))
+                report.outcomes += self._guarded(here[name], work)
             gone = Gone(self._context)
             buried = (
                 gone.of(asked.keys() - here.keys()) if asked is not None else self._gone(gone, here, report)
@@ -317,16 +317,23 @@ class Engine(Step):
         """
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
-        for name, ref in self._named(self.layout.discover(), report).items():
-            looks = [self._conflicts.look] if is_for_user(self.layout, ref) else []
-            looks += [self._look] if may_be_held_back(self.states.agreed(name)) else []
-            found = [one for look in looks for one in self._guarded(ref, partial(look, name, ref))]
-            report.outcomes += [one for one in found if one.standing is not SyncStatus.IN_STEP][:1]
+        for name, ref in self._here(report).items():
+            agreed = self.states.agreed(name)
+            if is_for_user(self.layout, ref) or may_be_held_back(agreed):
+                found = self._guarded(ref, partial(self._awaits, name, ref, agreed))
+                report.outcomes += [one for one in found if one.standing is not SyncStatus.IN_STEP]
         return report
 
-    def _look(self, name: str, ref: SessionRef) -> Outcome:
+    def _awaits(self, name: str, ref: SessionRef, agreed: SyncedState | None) -> Outcome:
         """Return the status of a session of which a version may be held back."""
-        holds = self._guard.find(ref, self.states.agreed(name), self.remote.read_head(name))
+        record = self.remote.read_head(name)
+        is_known = agreed is not None and (
+            record is None or record.etag == agreed.etag or is_before(record, agreed)
+        )
+        held = None if is_known else self._conflicts.held(ref, agreed, record)
+        if held is not None:
+            return held
+        holds = self._guard.find(ref, agreed, record) if may_be_held_back(agreed) else ()
         outcome = outcome_for(ref, self.projects.identity(ref), SyncStatus.IN_STEP)
         return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
@@ -464,12 +471,8 @@ class Engine(Step):
                 continue
             if self._concerns(head):
                 found[newest.name] = newest, agreed if unchanged else None, head
-        while found:
-            line = [next(iter(found))]
-            while (above := self._above(found[line[-1]][2])) in found and above not in line:
-                line.append(above)
-            for name in reversed(line):
-                yield found.pop(name)
+        for name in parents_first(found, lambda name: self._above(found[name][2])):
+            yield found[name]
 
     def _above(self, head: Head) -> str:
         return head_name(head.kind, head.project, head.parent) if head.parent else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable, Mapping
 
-from sessionary.disk.fs import Fs, is_there, stat_or_none
+from sessionary.disk.fs import is_there, stat_or_none
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.sync import Policy
 from sessionary.sync.context import Step
@@ -66,13 +66,6 @@ class Gone(Step):
     def _is_deleted(self, agreed: SyncedState) -> bool:
         """True for a trashed session, but not for one that a local clean-up by age removed."""
         parent = os.path.dirname(agreed.folder)
-        gone = is_gone(self._fs, agreed.folder, parent)
-        return gone and cleaned_up.last_activity(self._fs, parent, agreed.head.session) is None
-
-
-def is_gone(fs: Fs, folder: str, parent: str) -> bool:
-    """True if a session's folder is missing and its parent folder exists, so its disk is present.
-
-    A symbolic link counts as existing, even if it is dangling.
-    """
-    return not is_there(fs, folder) and stat_or_none(fs, parent) is not None
+        if is_there(self._fs, agreed.folder) or stat_or_none(self._fs, parent) is None:
+            return False  # a symbolic link counts as existing, even if it is dangling
+        return cleaned_up.last_activity(self._fs, parent, agreed.head.session) is None

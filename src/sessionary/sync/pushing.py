@@ -12,7 +12,7 @@ or of a lagging replica. In both cases the agreed state is put again. The swap d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC
 from typing import NamedTuple
 
@@ -97,20 +97,10 @@ class Pusher(Step):
         self._guard = Guard(context)
         self._device = context.states.device()
 
-    def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
-        """Yield the sessions so that a new one comes after its parent, whose blocks it shares."""
-        waiting = dict(here)
-        for name in list(waiting):
-            line = [name]
-            while (ref := waiting.get(line[-1])) is not None and self._states.agreed(line[-1]) is None:
-                parent = self._parent(ref)
-                above = self._name_beside(ref, parent) if parent else None
-                if above is None or above in line:
-                    break
-                line.append(above)
-            for one in reversed(line):
-                if (ref := waiting.pop(one, None)) is not None:
-                    yield one, ref
+    def above(self, name: str, ref: SessionRef) -> str:
+        """Return the head name of the parent of a new session, whose blocks it shares; "" without one."""
+        parent = self._parent(ref) if self._states.agreed(name) is None else None
+        return self._name_beside(ref, parent) if parent else ""
 
     def push(
         self,
