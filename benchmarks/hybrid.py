@@ -18,7 +18,7 @@ from benchmarks.harness import Benchmark, Limit, Measurement, Row, Work, by_turn
 from benchmarks.samples import messages, metadata
 from sessionary import HybridSessionStore
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, WrappedRemote
 from sessionary.sync.remotes.memory import MemoryServer
 
 ROUNDS = 41
@@ -27,21 +27,19 @@ DELAY = 0.15
 """Seconds that the slow one takes for each call: a database on another continent."""
 
 
-class _Far:
+class _Far(WrappedRemote):
     """Does every call of `inner`, late; or none of them, if there is no inner one."""
 
     def __init__(self, inner: Remote | None, delay: float) -> None:
-        self._inner = inner
+        super().__init__(inner or MemoryServer().remote())
+        self._answers = inner is not None
         self._delay = delay
 
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            time.sleep(self._delay)
-            if self._inner is None:
-                raise RemoteError("nobody answers", retryable=True)
-            return getattr(self._inner, verb)(*arguments)
-
-        return call
+    def call(self, verb: str, *arguments: Any) -> Any:
+        time.sleep(self._delay)
+        if not self._answers:
+            raise RemoteError("nobody answers", retryable=True)
+        return super().call(verb, *arguments)
 
 
 def _saves(place: Path, remote: Callable[[], Remote] | None) -> Work:

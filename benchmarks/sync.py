@@ -31,7 +31,7 @@ from benchmarks.harness import (
 from benchmarks.samples import line_of, messages, metadata, write_session
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, WrappedRemote
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.report import Report, SyncStatus
@@ -69,11 +69,11 @@ def as_item(size: int) -> int:
     return ENVELOPE + size * 4 // 3
 
 
-class Metered:
+class Metered(WrappedRemote):
     """A remote that adds up what its calls would cost in Cosmos DB."""
 
     def __init__(self, inner: Remote) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.units = 0.0
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
