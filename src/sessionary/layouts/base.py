@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.disk.fs import Fs
-from sessionary.model import Cursor, Header, Item, Problem, Reset, SessionRef
+from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -155,6 +155,18 @@ class Layout(Protocol):
         """
         ...
 
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
+
+        Args:
+            ref: the session.
+            fold: what its messages add up to, to compare documents with them, and for the time of the last change.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        ...
+
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
     ) -> Iterator[Item]:
@@ -176,15 +188,12 @@ class Layout(Protocol):
         """
         ...
 
-    def header(self, ref: SessionRef, fold: Fold) -> Header:
-        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
-
-        Args:
-            ref: the session.
-            fold: what its messages add up to, to compare documents with them, and for the time of the last change.
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        """The bytes of the stored record at the place of a message.
 
         Raises:
-            NotFound: the session is gone.
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
         """
         ...
 

@@ -10,10 +10,10 @@ from zlib import crc32
 
 from msgspec import MsgspecError, Struct, msgpack
 
-from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
+from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require_regular, storage_failed
 from sessionary.layouts.base import MayMatch, Recency
 from sessionary.layouts.clock import changed_at
-from sessionary.model import Cursor, Problem, Record, Reset, Skipped
+from sessionary.model import Cursor, Place, Problem, Record, Reset, SessionRef, Skipped
 
 WINDOW = 1 << 18
 """Bytes that are read at a time. Fits into the processor cache between reading and decoding or searching."""
@@ -258,6 +258,14 @@ def _read(fs: Fs, fd: int, wanted: int, byte: int, size: int) -> bytes:
     if len(data) < min(wanted, size - byte):  # some file systems return short reads
         data += read_at(fs, fd, wanted - len(data), byte + len(data))
     return data
+
+
+def raw_record(fs: Fs, ref: SessionRef, place: Place) -> bytes:
+    """As `Layout.raw`, of a layout that stores records in files: the line at an offset, or the whole file."""
+    path = place.path or ref.locator
+    if place.byte is None:
+        return read_bytes(fs, path) or b""
+    return raw_line(fs, path, place.byte)
 
 
 def raw_line(fs: Fs, path: str, byte: int) -> bytes:

@@ -198,6 +198,13 @@ class LayoutTests(ABC):
             assert message.place.line == number + 1
             assert json.loads(data[message.place.byte :].split(b"\n")[0])["x-odd"] == number
 
+    def test_a_stored_record_is_returned_as_it_is(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path, OS_FS)
+        self.put_session(tmp_path, "one", [record(n) for n in range(3)])
+        ref = self.refs(tmp_path)["one"]
+        for message in (one for one in layout.read(ref) if isinstance(one, Message)):
+            assert message.text.splitlines()[-1].encode() in layout.raw(ref, message.place)
+
     def test_reading_goes_on_from_the_cursor(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
         self.put_session(tmp_path, "one", [record(n) for n in range(6)])

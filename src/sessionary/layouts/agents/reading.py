@@ -19,7 +19,7 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Retention, location_of
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import raw_line
+from sessionary.layouts.jsonl import raw_record
 from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class AgentLayout:
         return map(_with_remedy, self._items(ref, after))
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
-        return raw_line(self._fs, place.path or ref.locator, place.byte or 0)
+        return raw_record(self._fs, ref, place)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         try:

@@ -20,7 +20,7 @@ from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA,
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
 from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Recency, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import raw_line, recency
+from sessionary.layouts.jsonl import raw_record, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class AmplifierLayout:
             yield Reset()
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
-        return raw_line(self._fs, place.path or f"{ref.locator}/{TRANSCRIPT}", place.byte or 0)
+        return raw_record(self._fs, ref, place)
 
     def _files(self, ref: SessionRef) -> list[str]:
         """The names in the folder of a session. Raises NotFound and StorageFailed."""

@@ -27,6 +27,7 @@ from sessionary.layouts.brainstorm.trash import BACKUP
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.jsonl import raw_record
 from sessionary.model import Cursor, Header, Item, Message, Place, Problem, SessionRef
 
 if TYPE_CHECKING:
@@ -156,6 +157,10 @@ class BrainstormLayout:
             raise not_found(path, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
             raise storage_failed(error, "read", path, session=ref.session_id) from error
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        """As `Layout.raw`: the whole document, of which a record is a part."""
+        return raw_record(self._fs, ref, Place(place.path))
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         kinds = ((ref.locator, PartKind.DOCUMENT), (f"{ref.locator}{BACKUP}", PartKind.KEPT))

@@ -30,6 +30,7 @@ from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKi
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.jsonl import raw_record
 from sessionary.layouts.maestro import checking
 from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, in_order, read_boxes, unreadable
 from sessionary.layouts.maestro.lost import lost_problems
@@ -39,7 +40,7 @@ from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.session_file import problem_of, read_session, session_in
 from sessionary.layouts.maestro.times import parse_time, session_zone, zone_signature
-from sessionary.model import Cursor, Header, Item, Problem, SessionRef, Severity
+from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
 from sessionary.transcript.fold import short_title
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ class MaestroLayout:
         yield from (problem for _, read in reads for problem in read.problems)
         for file, crumb in in_order(reads):
             yield from messages_of(crumb, file.path, zone)
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        return raw_record(self._fs, ref, place)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator

@@ -28,7 +28,7 @@ from sessionary.disk.fs import (
 from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
 from sessionary.layouts.clock import FUTURE_TIME, changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import Stored, read_jsonl
+from sessionary.layouts.jsonl import Stored, raw_record, read_jsonl
 from sessionary.layouts.orchestrator import checking, entries, names, planfile, reading
 from sessionary.layouts.orchestrator.checking import no_history, with_remedy
 from sessionary.layouts.orchestrator.history import HEALED, odd_problem
@@ -186,6 +186,9 @@ class FeatureLayout:
             raise storage_failed(error, "read", path) from error
         value = lenient(raw)
         return None if value is None else Record(value, problem.line, problem.byte, raw)
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        return raw_record(self._fs, ref, place)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
