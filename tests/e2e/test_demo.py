@@ -3,15 +3,12 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.amplifier import SessionStore
-from sessionary.testing.demo import demonstrate, scratch_folder
-from sessionary.testing.demo_stage import SESSION, TURN, BrokenPromise, Stage, message, metadata
-from sessionary.testing.demo_surgery import TORN, died_in_a_call, forked_and_rewound, searched
+from sessionary.testing.demo import SESSION, TURN, BrokenPromise, demonstrate, scratch_folder
 
 kills = pytest.mark.lane("sigkill")
 
@@ -47,26 +44,15 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     (home,) = tmp_path.iterdir()
     sessions = home / "projects" / "-demo" / "sessions"
     session = sessions / SESSION
-    (fork,) = [path for path in sessions.iterdir() if path != session]
     kept = [path.stat().st_size for path in session.glob("transcript.jsonl.torn-*")]
     # A writer that is killed after it has kept a half line, and before it has cut it off, leaves it to be kept again.
     assert set(kept) == set(torn)
     assert len(kept) >= len(set(torn))
-    corrupt = sorted(session.glob("transcript.jsonl.corrupt-*"))
-    assert [path.read_bytes() == TORN + b"\n" for path in corrupt] == [False, True]
+    assert len(list(session.glob("transcript.jsonl.corrupt-*"))) == 1
     messages = re.search(r"the backup fills the gap, all (\d+) messages are there", done.stdout)
     assert messages
-    count = int(messages[1])
-    stored = (session / "transcript.jsonl").read_bytes().splitlines(keepends=True)
-    assert len(stored) >= count + 3  # the question, the call, and the result that the repair has added
-    assert b"".join(stored[: count // 2 // TURN * TURN]) == (fork / "transcript.jsonl").read_bytes()
-    hits = re.search(r"`search .*`: (\d+) hits", done.stdout)
-    assert hits
-    assert (
-        int(hits[1]) == count // TURN == sum(b"compiled everything again" in line for line in stored[:count])
-    )
-    log = (home / "docs" / "sessions" / "demo" / "log.jsonl").read_bytes().count(b"\n")
-    assert f"{log} messages, {log} lines in the log.\n" in done.stdout
+    assert (session / "transcript.jsonl").read_bytes().count(b"\n") == int(messages[1])
+    assert "No line is lost, none is doubled." in done.stdout
     for command in ("list", "show", "search", "check", "repair", "undo"):
         assert f"sessionary {command}" in done.stdout
 
@@ -112,44 +98,6 @@ def heal_what_check_should_find(session: Path) -> None:
 def test_a_planted_fault_is_noticed(meddle: Callable[[Path], None], complaint: str, tmp_path: Path) -> None:
     with pytest.raises(BrokenPromise, match=re.escape(complaint)):
         list(demonstrate(tmp_path, kills=1, seed=1, meddle=meddle))
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    """The stage with a small healthy session."""
-    stage = Stage(tmp_path)
-    SessionStore(stage.base_dir).save(SESSION, [message(number) for number in range(2 * TURN)], metadata(2))
-    return stage
-
-
-def test_the_later_acts_tell_what_they_did(stage: Stage) -> None:
-    told = "\n".join([*searched(stage), *forked_and_rewound(stage), *died_in_a_call(stage)])
-    assert '`search "compiled EVERYTHING again"`: 2 hits' in told
-    assert "`fork --turn 1`: a new session of 4 messages; the old one is unchanged." in told
-    assert "`rewind 1`: 1 turn removed, 4 messages; the metadata is updated." in told
-    assert f"All 10 readable messages are unchanged; {len(TORN) + 1} bytes are set aside." in told
-
-
-def test_a_search_that_misses_an_answer_is_noticed(stage: Stage) -> None:
-    path = stage.transcript
-    path.write_bytes(path.read_bytes().replace(b"everything again", b"nothing again", 1))
-    with pytest.raises(BrokenPromise, match="2 answers contain the words, but 1 messages were found"):
-        list(searched(stage))
-
-
-@pytest.mark.parametrize(
-    ("act", "meddle", "complaint"),
-    [
-        (forked_and_rewound, change_a_word, "or the parent has changed"),
-        (died_in_a_call, change_a_word, "an undamaged line has changed"),
-        (died_in_a_call, lose_the_last_lines, "something is still wrong|a line that was well"),
-    ],
-)
-def test_a_planted_fault_of_the_later_acts_is_noticed(
-    act: Callable[..., Iterator[str]], meddle: Callable[[Path], None], complaint: str, stage: Stage
-) -> None:
-    with pytest.raises(BrokenPromise, match=complaint):
-        list(act(stage, meddle))
 
 
 @kills

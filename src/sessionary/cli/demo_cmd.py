@@ -1,9 +1,9 @@
-"""`sessionary demo`: the main jobs, with kills, in a scratch folder."""
+"""`sessionary demo`: the main job, with kills, in a scratch folder."""
 
 from __future__ import annotations
 
 import time
-from itertools import chain
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -39,40 +39,33 @@ Examples:
 )
 @click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
 def demo_command(parent: Path | None, keep: bool) -> int:
-    """Show saves being killed and sessions recovered, for every kind of session.
+    """Show saves being killed and sessions recovered, and two machines sharing them.
 
     An agent saves a conversation in a scratch folder. Its process is killed again and again, and each time
-    every acknowledged save must be there. Then one bit of the file is flipped, and the session is searched,
-    forked, rewound, damaged and repaired, with every byte compared. Messages are posted to the mailbox of a
-    work session and applied while sender and consumer are killed: none may be lost or applied twice. Last, a
-    brainstorm goes back and on, and the state of a feature is destroyed and rebuilt. Exit code 0: all checks
-    passed; 1: a check failed. Your own sessions are not touched.
+    every acknowledged save must be there. Then one bit of the file is flipped, and the session is recovered.
+    Last, two machines share their sessions through a store in memory, with kills, conflicts and damage, and
+    every line must be on both. Exit code 0: all checks passed; 1: a check failed. Your own sessions are not
+    touched.
     """
     from sessionary.disk.mounts import weakness
-    from sessionary.layouts.maestro.names import ROOT
-    from sessionary.testing.brainstorm_demo import went_back_and_on
     from sessionary.testing.demo import demonstrate, scratch_folder
-    from sessionary.testing.demo_stage import BrokenPromise
-    from sessionary.testing.feature_demo import rebuilt_from_history
-    from sessionary.testing.mailbox_demo import demonstrate_mailbox
+    from sessionary.testing.sync_demo import demonstrate_sync
 
-    began = time.monotonic()
+    def acts(folder: Path) -> Iterator[str]:
+        yield f"In {folder}:"
+        yield ""
+        yield from demonstrate(folder)
+        yield "4. Two machines share their sessions."
+        yield ""
+        yield from (f"   {line}" for line in demonstrate_sync(folder / "machines"))
+        yield ""
+
     with scratch_folder(parent, keep=keep) as folder:
-        output.line(f"In {folder}:")
-        output.line()
-        try:
-            acts = (
-                demonstrate(folder),
-                demonstrate_mailbox(folder / ROOT / "demo"),
-                went_back_and_on(folder / "project"),
-                rebuilt_from_history(folder / "project"),
-            )
-            for line in chain.from_iterable(acts):
-                output.line(line)
-        except BrokenPromise as error:
-            output.line(f"FAILED: {error}.")
+        if not show(acts(folder)):
             return NOT_AS_PROMISED
-        _conclude(time.monotonic() - began, weakness(folder))
+        output.line("A kill is not a power cut: `make test` simulates those (docs/durability.md).")
+        if (caveat := weakness(folder)) is not None:
+            output.line(f"Limits of this run: {caveat}.")
         if keep:
             output.line(f"The scratch folder is kept: {folder}. Try `sessionary list --home` with it.")
     output.line()
@@ -80,8 +73,17 @@ def demo_command(parent: Path | None, keep: bool) -> int:
     return 0
 
 
-def _conclude(seconds: float, caveat: str | None) -> None:
-    output.line(f"All checks passed in {seconds:.1f} s.")
-    output.line("A kill is not a power cut: `make test` simulates those (docs/durability.md).")
-    if caveat is not None:
-        output.line(f"Limits of this run: {caveat}.")
+def show(lines: Iterator[str]) -> bool:
+    """Print the lines of a demo as they come; False if a check failed."""
+    from sessionary.testing.demo import BrokenPromise
+
+    began = time.monotonic()
+    try:
+        for line in lines:
+            output.line(line)
+            output.flush()
+    except BrokenPromise as error:
+        output.line(f"FAILED: {error}.")
+        return False
+    output.line(f"All checks passed in {time.monotonic() - began:.1f} s.")
+    return True

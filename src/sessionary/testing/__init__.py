@@ -1,4 +1,4 @@
-"""Test suites for other people's layouts and remotes, and the demonstrations.
+"""Test suites for other people's layouts and remotes, and the demo.
 
 hypothesis is imported only by `strategies`, pytest never.
 
@@ -11,5 +11,5 @@ strategies
 wrapper
     an `Fs` around another one, for doubles
 demo, sync_demo
-    what `sessionary demo` and `sessionary sync demo` run
+    the acts of `sessionary demo`
 """

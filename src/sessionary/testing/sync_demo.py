@@ -22,7 +22,7 @@ from sessionary.sync.remote import Remote, WrappedRemote, blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.testing.demo_stage import BrokenPromise
+from sessionary.testing.demo import BrokenPromise
 from sessionary.testing.wrapper import UNSYNCED
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"

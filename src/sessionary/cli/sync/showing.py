@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from sessionary.cli import output
-
-NOT_AS_PROMISED = 1
+from sessionary.cli.demo_cmd import NOT_AS_PROMISED, show
 
 
 @click.command(
@@ -26,19 +23,11 @@ def demo_command(keep: bool) -> int:
     failed. Your own sessions and settings are not touched.
     """
     from sessionary.testing.demo import scratch_folder
-    from sessionary.testing.demo_stage import BrokenPromise
     from sessionary.testing.sync_demo import demonstrate_sync
 
-    began = time.monotonic()
     with scratch_folder(None, keep=keep) as folder:
-        try:
-            for line in demonstrate_sync(folder):
-                output.line(line)
-                output.flush()
-        except BrokenPromise as error:
-            output.line(f"FAILED: {error}.")
+        if not show(demonstrate_sync(folder)):
             return NOT_AS_PROMISED
-        output.line(f"All checks passed in {time.monotonic() - began:.1f} s.")
         if keep:
             output.line(f"The homes of both machines are kept in {folder}.")
     output.line()
