@@ -40,7 +40,7 @@ def modules(name: str) -> Iterator[Path]:
             path = SOURCE / "layouts" / "agents" / f"{one}.py"
             yield path
             waiting += re.findall(
-                r"^from sessionary\.layouts\.agents\.(\w+) ", path.read_text("utf-8"), re.MULTILINE
+                r"^ *from sessionary\.layouts\.agents\.(\w+) ", path.read_text("utf-8"), re.MULTILINE
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.agents.codex import CodexLayout
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.opencode import OpenCodeLayout
@@ -12,6 +13,7 @@ from sessionary.layouts.agents.reading import AgentLayout
 
 AGENTS: tuple[type[AgentLayout], ...] = (
     ClaudeCodeLayout,
+    CodexLayout,
     CopilotCliLayout,
     GeminiLayout,
     OpenCodeLayout,

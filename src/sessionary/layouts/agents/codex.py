@@ -1,0 +1,488 @@
+"""The sessions of Codex: rollouts below `sessions` and `archived_sessions` of `~/.codex`. Read-only.
+
+A session is one rollout, or a line of several: each page names the one before it and where that one ends. A fork names
+a page of another session, whose records are not repeated here; in older versions it begins with a copy of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from sessionary.disk.fs import READ, read_at, storage_failed
+from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.base import Capability, MayMatch, Part
+from sessionary.layouts.compressed import (
+    SUFFIX,
+    Damaged,
+    compressed_line,
+    decompressed,
+    first_bytes,
+    read_compressed,
+)
+from sessionary.layouts.fingerprints import fingerprint_of
+from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, windows
+from sessionary.model import (
+    Cursor,
+    Header,
+    Item,
+    Message,
+    Place,
+    Problem,
+    Record,
+    Reset,
+    SessionRef,
+    Severity,
+    UsageEvent,
+)
+
+if TYPE_CHECKING:
+    from sessionary.layouts.agents.codex_page import Copied, Page, State
+    from sessionary.transcript.fold import Fold
+
+HOME = "CODEX_HOME"
+_FOLDERS = ("sessions", "archived_sessions")
+_DEPTH = 4
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME = re.compile(rf"rollout-([\dT-]{{19}})-(?:({_UUID})_({_UUID})|(.+?))\.jsonl(?:\.zst)?")
+_HISTORIES = 8
+_LOOK_BACK = 1 << 23
+"""Bytes before a fork in which the last counter of its parent is looked for."""
+
+
+class _File(NamedTuple):
+    """A rollout: one page of a session."""
+
+    thread: str
+    rollout: str
+    stamp: str
+    path: str
+
+
+class _Found(NamedTuple):
+    """The rollouts below the home: the pages of each session in order, each page by its id, and further copies."""
+
+    threads: dict[str, list[_File]]
+    rollouts: dict[str, _File]
+    copies: dict[str, list[str]]
+
+
+class _History(NamedTuple):
+    """What a fork may have copied from a session: the ids of its turns, and a checksum of each record."""
+
+    turns: set[str]
+    marks: list[int]
+
+
+class CodexLayout(AgentLayout):
+    """The sessions of Codex below one home."""
+
+    name: ClassVar[str] = "codex"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
+    _found: _Found | None = None
+    _titles: dict[str, str] | None = None
+    _histories: dict[str, _History] | None = None
+
+    @classmethod
+    def default_home(cls) -> Path:
+        return Path(os.environ.get(HOME) or os.path.expanduser("~/.codex"))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["codex", "resume", ref.session_id]
+
+    # -- files
+
+    def _files(self) -> Iterator[str]:
+        self._found = self._titles = self._histories = None
+        return (pages[-1].path for pages in self._known().threads.values())
+
+    def _ref(self, path: str) -> SessionRef | None:
+        file = _file(path)
+        if file is None:
+            return None
+        if file.thread not in self._known().threads:
+            self._found = None
+        pages = self._known().threads.get(file.thread)
+        return SessionRef(self.name, file.thread, pages[-1].path if pages else path)
+
+    def _known(self) -> _Found:
+        """The rollouts, looked for once. Of several files of one page the plain one in `sessions` counts."""
+        if self._found is None:
+            found = self._found = _Found({}, {}, {})
+            for folder in _FOLDERS:
+                paths = sorted(
+                    self._walk(f"{self.home}/{folder}", _DEPTH), key=lambda one: one.endswith(SUFFIX)
+                )
+                for file in filter(None, map(_file, paths)):
+                    if found.rollouts.setdefault(file.rollout, file) is file:
+                        found.threads.setdefault(file.thread, []).append(file)
+                    else:
+                        found.copies.setdefault(file.thread, []).append(file.path)
+            for pages in found.threads.values():
+                pages.sort(key=lambda page: (page.stamp, page.rollout != page.thread, page.rollout))
+        return self._found
+
+    def _walk(self, folder: str, depth: int) -> Iterator[str]:
+        for name in self._names(folder):
+            if name.startswith("rollout-"):
+                yield f"{folder}/{name}"
+            elif depth and "." not in name:
+                yield from self._walk(f"{folder}/{name}", depth - 1)
+
+    def _pages(self, ref: SessionRef) -> list[str]:
+        return [self._present(page.path) for page in self._known().threads.get(ref.session_id, ())]
+
+    def _present(self, path: str) -> str:
+        """The path of a rollout, which may have been compressed since its name was read."""
+        for one in (path, path.removesuffix(SUFFIX) if path.endswith(SUFFIX) else path + SUFFIX):
+            try:
+                self._fs.stat(one)
+            except OSError:
+                continue
+            return one
+        return path
+
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        return fingerprint_of(self._fs, ref.locator, self._now(), salt=self._title(ref) or "")
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        path, byte = self._present(place.path or ref.locator), place.byte or 0
+        line = compressed_line if self._is_compressed(path) else raw_line
+        return line(self._fs, path, byte)
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        for path in self._pages(ref):
+            yield from super().parts(replace(ref, locator=path))
+
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        at = replace(ref, locator=self._present(ref.locator))
+        header = super().header(at, fold)
+        stated = fold.facts.get("title")
+        title = None if stated is not None and stated.rank else self._title(ref)
+        size = header.size + sum(map(self._size, {*self._pages(ref)} - {at.locator}))
+        unreadable = any(one.code == "bad_zstd" and one.byte == 0 for one in fold.problems)
+        return replace(header, title=title, size=size, listed=bool(fold.messages) or not unreadable)
+
+    def _size(self, path: str) -> int:
+        try:
+            return self._fs.stat(path).st_size
+        except OSError:
+            return 0
+
+    def _title(self, ref: SessionRef) -> str | None:
+        """The name that the user gave a session, as older versions store it: beside the rollouts."""
+        if self._titles is None:
+            self._titles = {}
+            try:
+                for found in read_jsonl(self._fs, f"{self.home}/session_index.jsonl"):
+                    entry = found.value if isinstance(found, Record) else {}
+                    if isinstance(entry.get("id"), str) and isinstance(entry.get("thread_name"), str):
+                        self._titles[entry["id"]] = entry["thread_name"]
+            except OSError:
+                pass
+        return self._titles.get(ref.session_id)
+
+    # -- reading
+
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
+        if may_match is not None and not any(
+            self._may_hold(one, may_match) for one in self._pages(ref) or [ref.locator]
+        ):
+            return iter(())
+        return super().read(ref, after)
+
+    def _may_hold(self, path: str, may_match: MayMatch) -> bool:
+        return self._is_compressed(path) or may_hold(self._fs, path, may_match)
+
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        from sessionary.layouts.agents.codex_page import (
+            Page,
+            state_of,
+        )  # a list that reads nothing needs it not
+
+        state = None if after is None else state_of(after)
+        if state is not None and self._goes_on(ref.locator, state):
+            yield from self._read_page(Page(ref.locator, None), state, [], Cursor(state.position))
+            return
+        if after is not None:
+            yield Reset()
+        yield from self._whole(replace(ref, locator=self._present(ref.locator)))
+
+    def _goes_on(self, path: str, state: State) -> bool:
+        """True if the records behind a cursor can be read alone: nothing before it changed or was rolled back."""
+        from sessionary.layouts.agents.codex_page import ROLLED_BACK, event_of
+
+        try:
+            for found in read_jsonl(self._fs, path, Cursor(state.position)):
+                if isinstance(found, Reset):
+                    return False
+                if isinstance(found, Record) and event_of(found.value) == ROLLED_BACK:
+                    return False
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _whole(self, ref: SessionRef) -> Iterator[Item]:
+        from sessionary.layouts.agents.codex_page import Copied, Lines, State
+        from sessionary.layouts.agents.codex_records import Decoder
+
+        pages, problems = self._line(ref)
+        yield from problems
+        yield from self._beside(ref, {page.path for page in pages})
+        meta = self._meta(pages[0].path)
+        decoder = Decoder(counter=self._counter_before(meta))
+        copied = self._copied(pages[0].path, meta)
+        dropped = self._dropped(pages)
+        for page in pages:
+            yield from self._read_page(page, State(b"", decoder, Lines(), copied), dropped)
+            copied = Copied()
+
+    def _read_page(
+        self, page: Page, state: State, dropped: list[tuple[int, int]], after: Cursor | None = None
+    ) -> Iterator[Item]:
+        from sessionary.layouts.agents.codex_page import Reading
+
+        reading = Reading(page, state.decoder, state.lines, state.copied, dropped)
+        last: Cursor | None = None
+        for found in self._records(page.path, after):
+            if isinstance(found, Record):
+                yield from reading.take(found)
+            elif isinstance(found, Problem):
+                yield found
+            else:
+                last = found if isinstance(found, Cursor) and page.end is None else None
+        yield from reading.end()
+        if last is not None:
+            yield from reading.cursor(last)
+
+    def _records(self, path: str, after: Cursor | None = None) -> Iterator[Stored]:
+        if not self._is_compressed(path):
+            yield from read_jsonl(self._fs, path, after)
+            return
+        begun = False
+        try:
+            for found in read_compressed(self._fs, path):
+                begun = True
+                yield found
+        except Damaged as error:
+            byte = None if begun else 0
+            words = f"it cannot be decompressed{' to its end' if begun else ''}: {error}"
+            yield Problem("bad_zstd", Severity.lost_data, path, None, byte, words)
+
+    def _is_compressed(self, path: str) -> bool:
+        return path.endswith(SUFFIX) and first_bytes(self._fs, path)[:1] != b"{"
+
+    def _meta(self, path: str) -> dict[str, Any]:
+        """The content of the first line if it is a `session_meta`; else nothing."""
+        from sessionary.codec import Undecodable, decode
+
+        try:
+            line = compressed_line if self._is_compressed(path) else raw_line
+            record = decode(line(self._fs, path, 0))
+        except (Undecodable, Damaged):
+            return {}
+        payload = record.get("payload") if isinstance(record, dict) else None
+        return payload if isinstance(payload, dict) and record.get("type") == "session_meta" else {}
+
+    # -- the line of pages
+
+    def _line(self, ref: SessionRef) -> tuple[list[Page], list[Problem]]:
+        """The pages of a session, the first one first, and what is wrong with them."""
+        from sessionary.layouts.agents.codex_page import Page
+
+        pages, problems, seen = [Page(ref.locator, None)], list[Problem](), {ref.locator}
+        while isinstance(base := self._meta(pages[0].path).get("history_base"), dict):
+            first, file = pages[0].path, self._known().rollouts.get(str(base.get("thread_id")))
+            if file is None or (path := self._present(file.path)) in seen:
+                words = f"what was said before is in the rollout {base.get('thread_id')}, which is missing"
+                problems.append(Problem("missing_page", Severity.hides_data, first, 1, 0, words))
+                break
+            end = base.get("end_byte_offset")
+            end = end if isinstance(end, int) else None
+            if end is not None and not self._ends_line(path, end):
+                words = f"it continues {os.path.basename(path)} at byte {end}, where no line ends"
+                problems.append(Problem("bad_cut", Severity.stops_resume, first, 1, 0, words))
+            if file.thread != ref.session_id:
+                words = (
+                    f"what was said before the fork is in the session {file.thread}, and is not shown here"
+                )
+                problems.append(Problem("forked", Severity.note, first, 1, 0, words, "none needed"))
+                break
+            seen.add(path)
+            pages.insert(0, Page(path, end))
+        return pages, problems
+
+    def _ends_line(self, path: str, end: int) -> bool:
+        return self._is_compressed(path) or (end > 0 and self._read_at(path, 1, end - 1) == b"\n")
+
+    def _beside(self, ref: SessionRef, line: set[str]) -> Iterator[Item]:
+        """What pages that were reverted as a whole have cost, and notes on them and on further copies."""
+        from sessionary.layouts.agents.codex_page import note
+        from sessionary.layouts.agents.codex_records import Decoder
+
+        for path in self._pages(ref):
+            if path in line:
+                continue
+            decoder, hidden = Decoder(counter=self._counter_before(self._meta(path))), 0
+            for found in self._records(path):
+                for item in decoder.decode(found.value, Place(path)) if isinstance(found, Record) else ():
+                    hidden += isinstance(item, Message)
+                    if isinstance(item, UsageEvent):
+                        yield item
+            if hidden:
+                yield note(path, hidden, "message", "of a page that was reverted")
+        for path in self._known().copies.get(ref.session_id, ()):
+            words = "another copy of this session is not read"
+            yield Problem("second_copy", Severity.note, path, None, None, words, "none needed")
+
+    def _dropped(self, pages: list[Page]) -> list[tuple[int, int]]:
+        """The first and last numbers of the records of turns that were rolled back."""
+        from sessionary.layouts.agents.codex_page import ROLLED_BACK, Lines, event_of
+        from sessionary.layouts.agents.codex_records import Decoder
+
+        if not any(self._mentions(page.path, ROLLED_BACK.encode()) for page in pages):
+            return []
+        decoder, dropped = Decoder(counts_turns=True), list[tuple[int, int]]()
+        for page in pages:
+            lines = Lines()
+            for found in self._records(page.path):
+                if not isinstance(found, Record) or lines.repeats(found):
+                    continue
+                if page.end is not None and found.byte >= page.end:
+                    break
+                decoder.decode(found.value, Place(page.path))
+                if (
+                    event_of(found.value) == ROLLED_BACK
+                    and (first := decoder.roll_back(found.value)) is not None
+                ):
+                    dropped.append((first, decoder.number))
+        return dropped
+
+    def _mentions(self, path: str, word: bytes) -> bool:
+        """True if a word stands anywhere in a page."""
+        before = b""
+        for piece in self._pieces(path):
+            if word in before + piece[: len(word)] or word in piece:
+                return True
+            before = piece[-len(word) :]
+        return False
+
+    def _pieces(self, path: str) -> Iterator[bytes]:
+        if self._is_compressed(path):
+            try:
+                yield from decompressed(self._fs, path)
+            except Damaged:
+                pass  # reported where its records are read
+            return
+        try:
+            fd = self._fs.open(path, READ)
+            try:
+                yield from (data for _, _, data in windows(self._fs, fd, 0, self._fs.fstat(fd).st_size))
+            finally:
+                self._fs.close(fd)
+        except OSError as error:
+            raise storage_failed(error, "read", path) from error
+
+    def _read_at(self, path: str, length: int, offset: int) -> bytes:
+        try:
+            fd = self._fs.open(path, READ)
+            try:
+                return read_at(self._fs, fd, length, offset)
+            finally:
+                self._fs.close(fd)
+        except OSError as error:
+            raise storage_failed(error, "read", path) from error
+
+    # -- forks
+
+    def _counter_before(self, meta: dict[str, Any]) -> list[int] | None:
+        """The last counter of tokens before the point at which a page continues another; None if it is not found."""
+        from sessionary.layouts.agents.codex_shapes import counter_in
+
+        base = meta.get("history_base")
+        file = self._known().rollouts.get(str(base.get("thread_id"))) if isinstance(base, dict) else None
+        end = base.get("end_byte_offset") if isinstance(base, dict) else None
+        if file is None or not isinstance(end, int):
+            return None
+        path = self._present(file.path)
+        low = 0 if self._is_compressed(path) else end
+        while low > max(end - _LOOK_BACK, 0):
+            high, low = low, max(low - WINDOW, 0)
+            if counter := counter_in(self._read_at(path, high - low, low)):
+                return counter
+        return None
+
+    def _copied(self, path: str, meta: dict[str, Any]) -> Copied:
+        """Which records of a page repeat those of the session that it was forked from.
+
+        Copies begin turns that the other session has; where no turn has an id, they are the same records.
+        """
+        from sessionary.layouts.agents.codex_page import Copied, turn_of
+        from sessionary.layouts.agents.codex_shapes import parent_of
+
+        parent, start = parent_of(meta), meta.get("subagent_history_start_ordinal")
+        if isinstance(start, int) or parent is None or "history_base" in meta:
+            return Copied(start=start if isinstance(start, int) else None)
+        history = self._history(parent)
+        if history is None:
+            return Copied(unknown=True)
+        at, other, has_turn = 0, None, False
+        for found in self._records(path):
+            if not isinstance(found, Record) or found.value.get("type") == "session_meta":
+                continue
+            turn = turn_of(found.value)
+            if turn is not None and turn not in history.turns:
+                return Copied(found.line if has_turn else other or found.line)
+            has_turn = has_turn or turn is not None
+            if other is None:
+                try:
+                    at = history.marks.index(_mark(found.value), at) + 1
+                except ValueError:
+                    other = found.line
+        return Copied(None if has_turn else other, final=False)
+
+    def _history(self, thread: str) -> _History | None:
+        """What a fork may have copied from a session; None if that is missing."""
+        from sessionary.layouts.agents.codex_page import turn_of
+
+        histories = self._histories = {} if self._histories is None else self._histories
+        pages = self._known().threads.get(thread)
+        if thread not in histories and pages:
+            history = _History(set(), [])
+            try:
+                for page in pages:
+                    for found in self._records(self._present(page.path)):
+                        if isinstance(found, Record):
+                            history.marks.append(_mark(found.value))
+                            history.turns.update(filter(None, (turn_of(found.value),)))
+            except OSError:
+                return None
+            if len(histories) == _HISTORIES:
+                del histories[next(iter(histories))]
+            histories[thread] = history
+        return histories.get(thread)
+
+
+def _file(path: str) -> _File | None:
+    found = _NAME.fullmatch(os.path.basename(path))
+    if found is None:
+        return None
+    stamp, thread, rollout, single = found.groups()
+    return _File(thread or single, rollout or single, stamp, path)
+
+
+def _mark(record: dict[str, Any]) -> int:
+    """A checksum of what a record says, whenever it was written."""
+    try:
+        said = msgpack.encode(record.get("payload"))
+    except (MsgspecError, UnicodeEncodeError, OverflowError, RecursionError):
+        said = repr(record.get("payload")).encode("utf-8", "surrogatepass")
+    return hash((record.get("type"), said))

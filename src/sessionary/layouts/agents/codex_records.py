@@ -1,0 +1,369 @@
+"""The records of Codex as messages, usage and facts.
+
+Codex states many things twice: a turn of the user as a `response_item`, as an event `user_message` and as an
+`item_completed` of type `UserMessage`, in any order, and each of them may be missing. The decoder yields the first of
+them and drops the others. Calls of tools are stored in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+from msgspec import Struct, field
+
+from sessionary.layouts.agents.codex_shapes import (
+    arguments_of,
+    content_of,
+    counts_of,
+    counts_of_prompt,
+    facts_of_session,
+    has_failed,
+    notice_of,
+    parent_of,
+    parts_of,
+    parts_of_event,
+    texts_of,
+    time_of,
+    unwrapped,
+    usage_of,
+    word,
+)
+from sessionary.model import (
+    AGENT,
+    COMPACTION,
+    HARNESS,
+    PERSON,
+    TOOL,
+    Fact,
+    Message,
+    Other,
+    Part,
+    Place,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageEvent,
+)
+
+RECENT = 64
+"""Texts and calls that are remembered to recognize their second statement."""
+
+_NO_MESSAGES = frozenset(
+    "session_meta turn_context world_state token_usage_record inter_agent_communication_metadata".split()
+)
+_NO_ITEMS = frozenset(
+    "additional_tools compaction compaction_summary compaction_trigger context_compaction ghost_snapshot other".split()
+)
+_NO_EVENTS = frozenset(
+    "account/rateLimits/updated agent_reasoning_section_break context_compacted dynamic_tool_call_request"
+    " guardian_assessment item_started mcp_startup_complete mcp_startup_update plan_update session_configured"
+    " shutdown_complete sub_agent_activity task_complete task_started thread_goal_updated thread_name_updated"
+    " thread_rolled_back thread_settings_applied token_count turn.completed turn_aborted turn_complete turn_diff"
+    " turn_started".split()
+)
+_NO_TURN_ITEMS = frozenset({"ContextCompaction", "Sleep", "SubAgentActivity"})
+_NOTICES = frozenset("error warning stream_error background_event entered_review_mode undo_completed".split())
+_HARNESS = re.compile(
+    r"\s*(?:# AGENTS\.md instructions|<(?:app-context|apps_instructions|collaboration_mode|environment_context|"
+    r"external_links|goal_context|hook_prompt|INSTRUCTIONS|model_switch|permissions instructions|personality_spec|"
+    r"plugins_instructions|realtime_conversation|recommended_plugins|skill|skills_instructions|"
+    r"subagent_notification|token_budget|turn_aborted|user_instructions|user_shell_command)\b)"
+)
+_REQUEST = "## My request for Codex:"
+_RESULTS = ("aggregated_output", "result", "output", "content_items", "results", "stdout", "error")
+_EXECUTED_BY_SERVER = frozenset({"web_search_call", "image_generation_call"})
+
+
+class Decoder(Struct, array_like=True):
+    """Decodes the records of one session in their order. It is a plain value, so that a cursor can hold it.
+
+    Attributes:
+        forked: the session continues another one, so that its first counter includes tokens of that one.
+        session: the id in the first `session_meta`; later ones are copies of that of a parent.
+        titled: the first turn of the user was read.
+        model: the model of the current turn.
+        counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
+        texts: the last texts: a checksum of each, and the kinds of records that stated it.
+        calls: the last calls of tools; those that the server executed begin with ``=``.
+        turn: where the current task began; None outside of one.
+        spoken: the user spoke in the current task.
+        turns: the number of the record with which each turn began. Kept only while `counts_turns`.
+        counts_turns: see `turns`.
+        number: the number of the current record, from 0.
+    """
+
+    forked: bool = False
+    session: str | None = None
+    titled: bool = False
+    model: str | None = None
+    counter: list[int] | None = None
+    texts: list[tuple[int, str]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    turn: int | None = None
+    spoken: bool = False
+    turns: list[int] = field(default_factory=list)
+    counts_turns: bool = False
+    number: int = -1
+
+    def decode(self, record: dict[str, Any], place: Place) -> list[Message | UsageEvent | Fact]:
+        """What a record says."""
+        self.number += 1
+        kind, payload = unwrapped(record)
+        if payload is None:
+            return [Message(None, HARNESS, (Other("record", record),), time_of(record), place=place)]
+        about = _About(record, payload, place)
+        if kind == "event_msg":
+            return list(self._event(about))
+        if kind == "response_item":
+            return list(self._item(about))
+        if kind == "compacted":
+            text = payload.get("message")
+            part = Text(text) if isinstance(text, str) and text else Other("compaction")
+            return [about.message("system", COMPACTION, part)]
+        if kind == "inter_agent_communication":
+            return [about.message("user", AGENT, *parts_of(payload.get("content")))]
+        if kind in _NO_MESSAGES:
+            return list(self._facts(kind, payload))
+        return [about.unknown()]
+
+    # -- what a session says of itself
+
+    def _facts(self, kind: str, payload: dict[str, Any]) -> Iterator[Fact]:
+        if kind == "session_meta":
+            if self.session is None:
+                self.session = word(payload.get("id")) or ""
+                yield from facts_of_session(payload)
+                self.forked = parent_of(payload) is not None
+        elif kind == "turn_context":
+            self.model = word(payload.get("model")) or self.model
+            if cwd := word(payload.get("cwd")):
+                yield Fact("cwd", cwd)
+
+    def roll_back(self, record: dict[str, Any]) -> int | None:
+        """Drop the turns that a record rolls back: the number of their first record; None if there are none."""
+        count = record["payload"].get("num_turns")
+        if not isinstance(count, int) or count < 1 or not self.turns:
+            return None
+        first = self.turns[-min(count, len(self.turns))]
+        del self.turns[-count:]
+        self.turn = None
+        return first
+
+    # -- response items
+
+    def _item(self, about: _About) -> Iterator[Message | UsageEvent | Fact]:
+        payload = about.payload
+        kind, role = word(payload.get("type")), word(payload.get("role"))
+        if role and kind in (None, "message"):
+            stated = payload.get("content")
+            yield from self._said(
+                about, "r", role, parts_of(payload.get("message") if stated is None else stated)
+            )
+        elif kind == "reasoning":
+            texts = [*texts_of(payload.get("summary")), *texts_of(payload.get("content"))]
+            yield from self._thought(about, "r", texts)
+        elif kind == "agent_message":
+            yield about.message("user", AGENT, *parts_of(payload.get("content")))
+        elif kind in _NO_ITEMS:
+            return
+        elif kind and kind.endswith("_call"):
+            yield self._called(about, kind)
+        elif kind and kind.endswith(("_output", "_result")):
+            stored = payload.get("output", payload.get("result", payload.get("tools")))
+            call_id = word(payload.get("call_id"))
+            yield about.message("tool", TOOL, ToolResult(call_id, content_of(stored), has_failed(stored)))
+        else:
+            yield about.unknown()
+
+    def _called(self, about: _About, kind: str) -> Message:
+        payload = about.payload
+        call_id = word(payload.get("call_id")) or word(payload.get("id"))
+        by_server = kind in _EXECUTED_BY_SERVER
+        if call_id:
+            self._remember_call(f"={call_id}" if by_server else call_id)
+        function = payload.get("function")
+        name = word(payload.get("name")) or (
+            word(function.get("name")) if isinstance(function, dict) else None
+        )
+        if name and (space := word(payload.get("namespace"))):
+            name = f"{space}{'' if space.endswith('__') else '.'}{name}"
+        call = ToolCall(
+            None if by_server else call_id, name or kind.removesuffix("_call"), arguments_of(payload)
+        )
+        parts: list[Part] = [call]
+        if kind == "image_generation_call":
+            parts.append(Other("image"))
+        return about.message("assistant", AGENT, *parts, model=self.model)
+
+    # -- events
+
+    def _event(self, about: _About) -> Iterator[Message | UsageEvent | Fact]:
+        payload = about.payload
+        kind = word(payload.get("type")) or ""
+        item = payload.get("item")
+        if kind == "user_message":
+            yield from self._said(about, "e", "user", parts_of_event(payload))
+        elif kind == "agent_message":
+            yield from self._said(about, "e", "assistant", parts_of(payload.get("message")))
+        elif kind in ("agent_reasoning", "agent_reasoning_raw_content"):
+            yield from self._thought(about, "e", texts_of(payload.get("text")))
+        elif kind == "item_completed" and isinstance(item, dict):
+            yield from self._completed(about, item)
+        elif kind in ("token_count", "turn.completed"):
+            yield from self._used(about)
+        elif kind in _NO_EVENTS or kind.endswith(("_begin", "_delta")):
+            yield from self._noted(kind, payload)
+        elif kind in _NOTICES:
+            yield about.message("system", HARNESS, Text(notice_of(payload)))
+        elif kind == "exited_review_mode":
+            review = payload.get("review_output")
+            text = review.get("overall_explanation") if isinstance(review, dict) else None
+            yield about.message("assistant", AGENT, *parts_of(text), Other("review", review))
+        elif kind.endswith(("_end", "_tool_call", "_response")):
+            yield from self._executed(about, kind, payload)
+        else:
+            yield about.unknown()
+
+    def _completed(self, about: _About, item: dict[str, Any]) -> Iterator[Message | Fact]:
+        kind = word(item.get("type")) or ""
+        if kind == "UserMessage":
+            yield from self._said(about, "i", "user", parts_of(item.get("content")))
+        elif kind == "AgentMessage":
+            yield from self._said(about, "i", "assistant", parts_of(item.get("content")))
+        elif kind == "Reasoning":
+            texts = [*texts_of(item.get("summary_text")), *texts_of(item.get("raw_content"))]
+            yield from self._thought(about, "i", texts)
+        elif kind == "Plan":
+            yield about.message("assistant", AGENT, *parts_of(item.get("text")), model=self.model)
+        elif kind == "HookPrompt":
+            yield from self._said(about, "i", "user", parts_of(item.get("fragments")), origin=HARNESS)
+        elif "id" in item and kind not in _NO_TURN_ITEMS:
+            yield from self._executed(about, kind, item)
+        elif kind not in _NO_TURN_ITEMS:
+            yield about.unknown()
+
+    def _noted(self, kind: str, payload: dict[str, Any]) -> Iterator[Fact]:
+        if kind in ("task_started", "turn_started"):
+            self.turn, self.spoken = self.number, False
+        elif kind in ("task_complete", "turn_complete", "turn_aborted"):
+            self.turn = None
+        elif kind == "thread_settings_applied" and isinstance(
+            settings := payload.get("thread_settings"), dict
+        ):
+            self.model = word(settings.get("model")) or self.model
+        elif kind == "thread_name_updated" and (name := word(payload.get("thread_name"))):
+            yield Fact("title", name, 3)
+
+    # -- what several records state
+
+    def _said(
+        self, about: _About, source: str, role: str, parts: list[Part], origin: str | None = None
+    ) -> Iterator[Message | Fact]:
+        """A message, unless another record stated it before."""
+        text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
+        if role in ("user", "assistant") and self._known(f"{role} {text}", source):
+            return
+        if origin is None:
+            origin = {"user": PERSON, "assistant": AGENT}.get(role, HARNESS)
+            if origin == PERSON and _HARNESS.match(text):
+                origin = HARNESS
+        if origin == PERSON:
+            self._begin_turn()
+            if not self.titled and _REQUEST in text:
+                yield Fact("title", text.partition(_REQUEST)[2].strip())
+            self.titled = True
+        model = word(about.payload.get("model")) or self.model if role == "assistant" else None
+        yield about.message(role, origin, *parts, model=model)
+
+    def _begin_turn(self) -> None:
+        """Further words of the user in one task belong to the same turn."""
+        if self.counts_turns and not (self.turn is not None and self.spoken):
+            self.turns.append(self.number if self.turn is None else self.turn)
+        self.spoken = True
+
+    def _thought(self, about: _About, source: str, texts: list[str]) -> Iterator[Message]:
+        new = [Thinking(text) for text in texts if text and not self._known(f"thought {text}", source)]
+        if new:
+            yield about.message("assistant", AGENT, *new, model=self.model)
+
+    def _executed(self, about: _About, kind: str, stated: dict[str, Any]) -> Iterator[Message]:
+        """What a tool did. Known already from the records of its call, except if the server executed it."""
+        call_id = next((id_ for key in ("call_id", "callId", "id") if (id_ := word(stated.get(key)))), None)
+        result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
+        is_image = "image" in kind.lower()
+        stored = [{"type": "image"}] if is_image else content_of(result)
+        if call_id and f"={call_id}" in self.calls:
+            self.calls[self.calls.index(f"={call_id}")] = call_id
+            if stored and not is_image:
+                yield about.message("tool", TOOL, ToolResult(call_id, stored))
+            return
+        if call_id in self.calls:
+            return
+        if call_id:
+            self._remember_call(call_id)
+        invocation = stated.get("invocation")
+        asked = invocation if isinstance(invocation, dict) else stated
+        name = word(asked.get("tool")) or re.sub("_(end|response)$", "", kind)
+        skipped = {*_RESULTS, "type", "call_id", "formatted_output", "stderr"}
+        arguments = {key: value for key, value in asked.items() if key not in skipped}
+        failed = (
+            stated.get("exit_code") not in (None, 0)
+            or stated.get("success") is False
+            or stated.get("status") in ("failed", "declined")
+            or (isinstance(result, dict) and "Err" in result)
+        )
+        yield about.message("assistant", AGENT, ToolCall(call_id, name, arguments), model=self.model)
+        yield about.message("tool", TOOL, ToolResult(call_id, stored, failed))
+
+    def _known(self, text: str, source: str) -> bool:
+        """True if a record of another kind stated this text; remembers it."""
+        mark = crc32(text.encode("utf-8", "surrogatepass"))
+        for at, (known, sources) in enumerate(self.texts):
+            if known == mark and source not in sources:
+                self.texts[at] = (mark, sources + source)
+                return True
+        self.texts = [*self.texts[1 - RECENT :], (mark, source)]
+        return False
+
+    def _remember_call(self, call_id: str) -> None:
+        self.calls = [*self.calls[1 - RECENT :], call_id]
+
+    # -- tokens
+
+    def _used(self, about: _About) -> Iterator[UsageEvent]:
+        """The growth of the cumulative counter; an event that repeats it adds nothing."""
+        payload = about.payload
+        info = payload.get("info")
+        info = info if isinstance(info, dict) else {}
+        total, last = counts_of(info.get("total_token_usage")), counts_of(info.get("last_token_usage"))
+        before = self.counter
+        spent: list[int] | None
+        if total is None:  # older versions count each turn by itself
+            spent = None if before else counts_of(payload.get("usage")) or last or counts_of_prompt(info)
+        elif before is None:
+            spent = last if self.forked and last else total
+        elif any(now < then for now, then in zip(total, before, strict=True)):
+            spent = last or total  # the counter began anew
+        else:
+            spent = [now - then for now, then in zip(total, before, strict=True)]
+        self.counter = total or before
+        if spent and any(spent):
+            yield UsageEvent(usage_of(spent), self.model, time_of(about.record))
+
+
+class _About:
+    """A record that is being decoded."""
+
+    def __init__(self, record: dict[str, Any], payload: dict[str, Any], place: Place) -> None:
+        self.record, self.payload, self.place = record, payload, place
+
+    def message(self, role: str | None, origin: str, *parts: Part, model: str | None = None) -> Message:
+        id_ = word(self.payload.get("id"))
+        return Message(role, origin, parts, time_of(self.record), id_, model=model, place=self.place)
+
+    def unknown(self) -> Message:
+        return self.message(None, HARNESS, Other("record", self.record))

@@ -1,0 +1,204 @@
+"""The shapes of values in the records of Codex, of all versions. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sessionary.codec import Undecodable, decode
+from sessionary.codec.times import parse_time
+from sessionary.model import Fact, Other, Part, Text, Usage
+
+COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "reasoning_output_tokens",
+)
+"""What a counter of tokens counts; the input includes what the cache read and wrote."""
+
+_IMAGE_MARK = re.compile(r"\s*</?image\b[^>]*>\s*")
+_EXIT = re.compile(r"(?:^|\n)(?:Exit code|Process exited with code):? (-?\d+)")
+
+
+def unwrapped(record: dict[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """The kind of a record and its content. Older versions store response items without a frame around them."""
+    kind, payload = record.get("type"), record.get("payload")
+    if isinstance(kind, str) and isinstance(payload, dict):
+        return kind, payload
+    if payload is not None:
+        return "", None
+    if isinstance(record.get("role"), str) or (isinstance(kind, str) and _is_bare(kind)):
+        return "response_item", record
+    if kind is None and isinstance(record.get("id"), str) and "timestamp" in record:
+        return "session_meta", record
+    if record.get("record_type") == "state":
+        return "world_state", record
+    return "", None
+
+
+def _is_bare(kind: str) -> bool:
+    return kind in ("message", "reasoning", "function_result") or kind.endswith(("_call", "_call_output"))
+
+
+def facts_of_session(payload: dict[str, Any]) -> Iterator[Fact]:
+    """What a `session_meta` says of the session."""
+    if cwd := word(payload.get("cwd")):
+        yield Fact("cwd", cwd)
+    git = payload.get("git")
+    if isinstance(git, dict) and (branch := word(git.get("branch"))):
+        yield Fact("branch", branch)
+    if version := word(payload.get("cli_version")):
+        yield Fact("version", version)
+    if parent := parent_of(payload):
+        yield Fact("parent", parent)
+    source = payload.get("source")
+    if (isinstance(source, dict) and "subagent" in source) or payload.get("thread_source") == "subagent":
+        yield Fact("nested", "yes")
+
+
+def parent_of(payload: dict[str, Any]) -> str | None:
+    """The session that a `session_meta` names as the parent of a sub-agent, or as what it was forked from."""
+    inner: Any = payload.get("source")
+    for key in ("subagent", "thread_spawn"):
+        inner = inner.get(key) if isinstance(inner, dict) else None
+    spawn = inner if isinstance(inner, dict) else {}
+    stated = (payload.get("parent_thread_id"), spawn.get("parent_thread_id"), payload.get("forked_from_id"))
+    return next((one for one in map(word, stated) if one and one != payload.get("id")), None)
+
+
+def parts_of(content: Any) -> list[Part]:
+    """The parts of a content: a text, or blocks. The marks around an image are no words of the user."""
+    if isinstance(content, str):
+        return [Text(content)]
+    if not isinstance(content, list):
+        return [] if content is None else [Other("content", content)]
+    parts: list[Part] = []
+    for block in content:
+        text = block.get("text") if isinstance(block, dict) else block
+        if isinstance(text, str):
+            if not _IMAGE_MARK.fullmatch(text):
+                parts.append(Text(text))
+        elif isinstance(block, dict):
+            kind = str(block.get("type"))
+            parts.append(Other("image") if "image" in kind.lower() else Other(kind, block))
+        else:
+            parts.append(Other("content", block))
+    return parts
+
+
+def parts_of_event(payload: dict[str, Any]) -> list[Part]:
+    """The parts of an event `user_message`."""
+    parts = parts_of(payload.get("message") or [])
+    for key in ("images", "local_images"):
+        stated = payload.get(key)
+        parts += [Other("image")] * len(stated if isinstance(stated, list) else ())
+    return parts
+
+
+def texts_of(content: Any) -> list[str]:
+    """The texts of a content."""
+    return [part.text for part in parts_of(content) if isinstance(part, Text)]
+
+
+def arguments_of(payload: dict[str, Any]) -> Any:
+    """The arguments of a call, decoded where they are JSON."""
+    stated = next(
+        (payload[key] for key in ("arguments", "input", "action") if payload.get(key) is not None), None
+    )
+    if stated is None:
+        skipped = ("type", "id", "call_id", "name", "namespace", "status", "result")
+        return {key: value for key, value in payload.items() if key not in skipped}
+    return _decoded(stated) if "arguments" in payload else stated
+
+
+def _decoded(stated: Any) -> Any:
+    if not isinstance(stated, str):
+        return stated
+    try:
+        return decode(stated.encode("utf-8", "surrogatepass"))
+    except Undecodable:
+        return stated
+
+
+def content_of(stored: Any) -> Any:
+    """The content of a result, without the frame around it."""
+    if isinstance(stored, dict):
+        for key in ("Ok", "content", "stdout"):
+            if isinstance(stored.get(key), str | list) and stored[key]:
+                return stored[key]
+            if isinstance(stored.get(key), dict):
+                return content_of(stored[key])
+    return stored
+
+
+def has_failed(stored: Any) -> bool:
+    """True if a result states a failure: Codex stores most exit codes in its text alone."""
+    if isinstance(stored, str):
+        if stored.startswith("{") and '"exit_code"' in stored:
+            stored = _decoded(stored)
+        else:
+            found = _EXIT.search(stored[:1000])
+            return found is not None and int(found[1]) != 0
+    if not isinstance(stored, dict):
+        return False
+    metadata = stored.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else stored.get("exitCode")
+    return stored.get("success") is False or (isinstance(code, int) and code != 0)
+
+
+def notice_of(payload: dict[str, Any]) -> str:
+    """The words of a notice or an error."""
+    inner = payload.get("error")
+    stated = (
+        payload.get("message"),
+        payload.get("user_facing_hint"),
+        inner.get("message") if isinstance(inner, dict) else inner,
+    )
+    return next((one for one in stated if isinstance(one, str)), str(payload.get("type")))
+
+
+def counts_of(stated: Any) -> list[int] | None:
+    """A counter of tokens, in the order of `COUNTS`; None if none is stated."""
+    return [_count(stated.get(name)) for name in COUNTS] if isinstance(stated, dict) else None
+
+
+def counts_of_prompt(info: dict[str, Any]) -> list[int]:
+    """A counter in the words of the oldest versions."""
+    return [_count(info.get("prompt")), _count(info.get("completion")), 0, 0, 0]
+
+
+def _count(value: Any) -> int:
+    return max(value, 0) if isinstance(value, int) else 0
+
+
+def usage_of(counts: list[int]) -> Usage:
+    """The usage of one step of the counter, whose input includes what the cache read and wrote."""
+    given, output, read, written, reasoning = counts
+    return Usage(max(given - read - written, 0), output, read, written, reasoning)
+
+
+def time_of(record: dict[str, Any]) -> datetime | None:
+    """When a record was written."""
+    return parse_time(record.get("timestamp") or record.get("created_at"))
+
+
+def word(value: Any) -> str | None:
+    """A text that is not empty; None for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def counter_in(data: bytes) -> list[int] | None:
+    """The last cumulative counter of tokens in a piece of a rollout."""
+    at = len(data)
+    while (at := data.rfind(b'"total_token_usage"', 0, at)) >= 0:
+        begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        record = _decoded(data[begin : end if end >= 0 else len(data)].decode("utf-8", "replace"))
+        payload = record.get("payload") if isinstance(record, dict) else None
+        info = payload.get("info") if isinstance(payload, dict) else None
+        if isinstance(info, dict) and (counter := counts_of(info.get("total_token_usage"))):
+            return counter
+    return None

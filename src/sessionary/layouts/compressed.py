@@ -1,0 +1,114 @@
+"""Reading JSON Lines that are compressed with Zstandard, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessionary.disk.fs import READ, Fs, not_found, require_regular, storage_failed
+from sessionary.layouts.jsonl import WIDE_WINDOW
+from sessionary.model import Problem, Record
+
+SUFFIX = ".zst"
+MAGIC = b"\x28\xb5\x2f\xfd"
+_INPUT = 1 << 12
+"""Compressed bytes per step: few bytes may stand for many."""
+_LARGEST_WINDOW = 1 << 27
+
+
+class Damaged(Exception):
+    """The compressed data is damaged, or ends within a frame."""
+
+
+def read_compressed(fs: Fs, path: str) -> Iterator[Record | Problem]:
+    """The records of a file in order; lines and offsets are those of the decompressed text.
+
+    Raises:
+        NotFound: there is no such file.
+        StorageFailed: it cannot be read.
+        Damaged: the rest of it cannot be decompressed; everything before it was yielded.
+    """
+    from sessionary.codec import read_lines  # here, since a list that reads nothing needs it not
+
+    buffer, line, byte, damage = bytearray(), 1, 0, None
+    pieces = decompressed(fs, path)
+    ended = False
+    while not ended:
+        try:
+            piece = next(pieces, None)
+        except Damaged as error:
+            piece, damage = None, error
+        ended = piece is None
+        whole = 0 if piece is None else piece.rfind(b"\n") + 1
+        size = len(buffer)
+        buffer += piece or b""
+        if not ended and (len(buffer) < WIDE_WINDOW or not whole):
+            continue
+        cut = len(buffer) if ended else size + whole
+        data = bytes(buffer[:cut])
+        reading = read_lines(data, path, line=line, byte=byte)
+        items: list[Record | Problem] = [*reading.problems, *reading.records()]
+        yield from sorted(items, key=lambda one: one.byte or 0) if reading.problems else items
+        line, byte = line + data.count(b"\n"), byte + cut
+        del buffer[:cut]
+    if damage is not None:
+        raise damage
+
+
+def decompressed(fs: Fs, path: str) -> Iterator[bytes]:
+    """The text of a file in pieces. Raises as `read_compressed`."""
+    import zstandard
+
+    try:
+        fd = fs.open(path, READ)
+    except FileNotFoundError:
+        raise not_found(path, f"There is no file {path}") from None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    try:
+        require_regular(fs.fstat(fd))
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+        frame, begun, offset = decompressor.decompressobj(), False, 0
+        while data := fs.pread(fd, _INPUT, offset):
+            offset += len(data)
+            while data:
+                if piece := frame.decompress(data):
+                    yield piece
+                data, begun = (frame.unused_data, False) if frame.eof else (b"", True)
+                if not begun:
+                    frame = decompressor.decompressobj()
+        if begun:
+            raise Damaged("it ends within a frame")
+    except zstandard.ZstdError as error:
+        raise Damaged(str(error)) from None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    finally:
+        fs.close(fd)
+
+
+def compressed_line(fs: Fs, path: str, byte: int) -> bytes:
+    """The line that begins at an offset of the text, without its newline. Raises as `read_compressed`."""
+    found, begin = bytearray(), 0
+    for piece in decompressed(fs, path):
+        if begin + len(piece) > byte:
+            found += piece[max(byte - begin, 0) :]
+            if b"\n" in found:
+                break
+        begin += len(piece)
+    return bytes(found.split(b"\n", 1)[0])
+
+
+def first_bytes(fs: Fs, path: str) -> bytes:
+    """The first bytes of a file, by which a Zstandard frame is known. Raises `NotFound` and `StorageFailed`."""
+    try:
+        fd = fs.open(path, READ)
+    except FileNotFoundError:
+        raise not_found(path, f"There is no file {path}") from None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    try:
+        return fs.pread(fd, len(MAGIC), 0)
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    finally:
+        fs.close(fd)
