@@ -54,12 +54,10 @@ class Claim:
 
         Closing alone is not enough: a child forked by a handler shares the lock until it closes its copy.
         """
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            _claims.discard(self)
+        if self.fd >= 0:
             with suppress(OSError):
-                self._fs.lock(fd, UNLOCK)
-            self._fs.close(fd)
+                self._fs.lock(self.fd, UNLOCK)
+            self.forget()
 
     def forget(self) -> None:
         """Close the descriptor without a release: the lock belongs to another process, or to the parent."""

@@ -43,10 +43,10 @@ from sessionary.layouts.maestro.names import (
     new_id,
 )
 from sessionary.layouts.maestro.records import (
+    CRUMB_KEYS,
     Breadcrumb,
     breadcrumb_of,
     crumb_document,
-    missing_keys,
     sort_key,
 )
 from sessionary.layouts.maestro.sharing import inherit, message_mode
@@ -391,11 +391,11 @@ def _instant(end: datetime | str | None) -> datetime | None:
 def oddities(found: CrumbFile, data: bytes) -> Iterator[Problem]:
     """Notes on a readable file and its bytes, for `check`."""
     document = decode(data)
-    missing = missing_keys(document)
+    missing = [key for key in CRUMB_KEYS[:12] if key not in document]  # later ones are optional
     if missing:
         words = f"the breadcrumb lacks {', '.join(missing)}"
         yield Problem("missing_keys", Severity.note, found.path, None, None, words)
-    unknown = [key for key in document if key not in Breadcrumb.__dataclass_fields__]
+    unknown = [key for key in document if key not in CRUMB_KEYS]
     if unknown:
         words = f"keys unknown to Maestro ({', '.join(unknown)}), which does not show this breadcrumb"
         yield Problem("unknown_keys", Severity.note, found.path, None, None, words)

@@ -231,11 +231,6 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
     return crumb
 
 
-def missing_keys(document: Mapping[str, Any]) -> list[str]:
-    """Keys of the specification that a breadcrumb document lacks; optional ones added later do not count."""
-    return [key for key in CRUMB_KEYS[:12] if key not in document]
-
-
 def session_of(document: Any) -> WorkSession:
     """Return the work session in a JSON object.
 

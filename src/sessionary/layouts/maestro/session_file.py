@@ -204,19 +204,6 @@ def edit_session(
     return session
 
 
-def create_document(session: WorkSession, path: str, *, fs: Fs = OS_FS) -> None:
-    """Write the session.json of a new session. Durability: it survives a power cut when this returns.
-
-    Raises:
-        AlreadyExists: the file exists.
-        SchemaError, Invalid: as `checked`.
-        StorageFailed: the disk refused.
-    """
-    data = encode_document(checked(session))
-    atomic.create(path, data, fs=fs)
-    session.baseline = data
-
-
 def checked(session: WorkSession) -> dict[str, Any]:
     """The document to write. It is checked: one that readers refuse would hide the session from every list.
 

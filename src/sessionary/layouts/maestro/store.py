@@ -16,6 +16,8 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any, Self
 
+from sessionary.codec import encode_document
+from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, StorageFailed, TransitionError
 from sessionary.layouts.maestro import statuses, subwork
@@ -27,7 +29,6 @@ from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, state_of
 from sessionary.layouts.maestro.session_file import (
     Clock,
     checked,
-    create_document,
     edit_session,
     locked,
     problem_of,
@@ -552,12 +553,13 @@ class WorkStore:
         if self._root.replace(os.sep, "/").endswith(f"/{ROOT}"):
             project = os.path.dirname(project)
         session.breadcrumbs_dir = os.path.relpath(f"{folder}/{BREADCRUMBS}", project).replace(os.sep, "/")
-        checked(session)  # refused before the folder is created
+        data = encode_document(checked(session))  # refused before the folder is created
         try:
             make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
         except OSError as error:
             raise storage_failed(error, "create", folder) from error
-        create_document(session, f"{folder}/{SESSION}", fs=self.fs)
+        atomic.create(f"{folder}/{SESSION}", data, fs=self.fs)
+        session.baseline = data
 
     def _move(self, session_id: str, status: str, metadata: Mapping[str, Any] | None = None) -> WorkSession:
         def change(session: WorkSession) -> None:
