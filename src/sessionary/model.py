@@ -348,6 +348,15 @@ class UsageEvent(NamedTuple):
     time: datetime | None = None
 
 
+class Aside(NamedTuple):
+    """A message outside of the conversation: on a branch that was left, or of a sub-agent in the same file.
+
+    Its usage counts and a search finds it. It has no index and is in no turn.
+    """
+
+    message: Message
+
+
 class Cursor(NamedTuple):
     """How far a session was read. The bytes are made and understood by its layout alone."""
 
@@ -370,5 +379,5 @@ class Skipped(NamedTuple):
     time: datetime | None
 
 
-Item = Message | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
+Item = Message | Aside | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
 """What reading a session yields."""

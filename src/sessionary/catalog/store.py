@@ -32,7 +32,7 @@ from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Progress
 
-VERSION = 5
+VERSION = 6
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"

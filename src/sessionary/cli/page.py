@@ -79,21 +79,39 @@ class Page:
         self._now = now
         self._waiting: dict[str | None, ToolCall] = {}
         self._speaker: str | None = None
+        self._outside = False
+        self._waiting_elsewhere: dict[str | None, ToolCall] = {}
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
         """The lines of the messages, in order."""
         window, full = self._window, self._full
         for message in messages:
             if message.index < self._first:
-                self._skip(message.message)
+                if not message.outside:
+                    self._skip(message.message)
                 continue
             if window is not None:
-                self._full = full or message.index == window.marked
-                yield from self._mark(message) if message.index == window.marked else ()
+                marked = message.index == window.marked and not message.outside
+                self._full = full or marked
+                yield from self._mark(message) if marked else ()
+            if message.outside != self._outside:
+                yield from self._switch()
             yield from self._message(message)
         self._full = full
         if window is None:
             yield from self._unanswered()
+            self._waiting = self._waiting_elsewhere
+            yield from self._unanswered()
+
+    def _switch(self) -> Iterator[str]:
+        """A line where messages outside of the conversation begin or end; the calls of each wait for their own."""
+        if self._outside:
+            yield from self._unanswered()
+        self._outside, self._speaker = not self._outside, None
+        self._waiting, self._waiting_elsewhere = self._waiting_elsewhere, self._waiting
+        words = "outside of the conversation" if self._outside else "the conversation continues"
+        yield ""
+        yield paint(f"╌╌ {words} ".ljust(self._width, "╌"), "yellow")
 
     def _message(self, numbered: Numbered) -> Iterator[str]:
         message = numbered.message

@@ -158,6 +158,7 @@ def as_object(hit: Hit) -> dict[str, Any]:
         "index": hit.index,
         "role": hit.role,
         "person": hit.person,
+        "outside": hit.outside,
         "timestamp": hit.time,
         "about": hit.about,
         "part": hit.part,
@@ -208,7 +209,7 @@ def _title(title: str, project: str) -> Iterator[str]:
 
 def _told(hit: Hit, short: str, now: datetime) -> Iterator[str]:
     """Two lines: where to find it, who said it and when; and its words, the found ones between » and «."""
-    facts = [_who(hit)]
+    facts = [_who(hit), *(("outside of the conversation",) if hit.outside else ())]
     if hit.about is not None:
         facts.append(("" if hit.time else "after ") + formatting.stamp(hit.about, now))
     yield f"  {output.paint(one_line(f'{short}:{hit.index}'), 'cyan')}  {' · '.join(facts)}"

@@ -16,7 +16,7 @@ from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import project_names, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.model import Message, Problem, Severity, Summary
+from sessionary.model import Aside, Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Target, Workspace
 
@@ -75,6 +75,11 @@ Examples:
 @click.option(
     "--full", is_flag=True, help="Show everything: whole tool results, thinking, and text added by hooks."
 )
+@click.option(
+    "--branches",
+    is_flag=True,
+    help="Show also the messages outside of the conversation: on branches that were left, and of sub-agents.",
+)
 @options.as_json("the messages", "one message")
 def show_command(
     target: str,
@@ -83,6 +88,7 @@ def show_command(
     tail: int | None,
     around: int | None,
     full: bool,
+    branches: bool,
     json_: bool,
     jsonl: bool,
 ) -> int:
@@ -99,7 +105,7 @@ def show_command(
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.summary(found)
     problems = list(workspace.check(found)) if summary is None else summary.problems
-    messages = numbered(_read(workspace, found, problems))
+    messages = numbered(_read(workspace, found, problems), asides=branches)
     window = None if index is None else _window(index, AROUND if around is None else around)
     first = 0
     if tail is not None:
@@ -209,7 +215,9 @@ def _print(head: Iterator[str], page: Iterator[str]) -> None:
         output.line(line)
 
 
-def _read(workspace: Workspace, found: Target, problems: list[Problem]) -> Iterator[Message | Problem]:
+def _read(
+    workspace: Workspace, found: Target, problems: list[Problem]
+) -> Iterator[Message | Aside | Problem]:
     """The messages; a file that has none because it is something else, or broken, is an error and not an empty page.
 
     Raises:
@@ -235,6 +243,7 @@ def as_object(numbered: Numbered) -> dict[str, Any]:
         "index": numbered.index,
         "line": message.place.line,
         "turn": numbered.turn,
+        "outside": numbered.outside,
         "role": message.role,
         "text": message.text,
         "timestamp": message.time,

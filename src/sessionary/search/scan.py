@@ -16,6 +16,7 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,
+    Aside,
     Item,
     Message,
     Place,
@@ -65,6 +66,7 @@ class Hit:
         place: where it is stored.
         role: its role; None if missing.
         person: True if the user wrote it.
+        outside: True if it is outside of the conversation; `index` is then that of the message before it.
         time: its time, UTC; None if missing.
         about: its time, or that of the last earlier message with one.
         part: the kind of text that matches.
@@ -79,6 +81,7 @@ class Hit:
     place: Place
     role: str | None
     person: bool
+    outside: bool
     time: datetime | None
     about: datetime | None
     part: str
@@ -161,7 +164,7 @@ class Search:
             return False
         try:
             found = target.layout.read(target.ref, None, may_match)
-            return not any(isinstance(item, Message | Problem) for item in found)
+            return not any(isinstance(item, Message | Aside | Problem) for item in found)
         except (NotFound, StorageFailed):
             return False
 
@@ -188,6 +191,10 @@ class Search:
                 if hit is not None:
                     yield hit
                 index, before = index + 1, item.time or before
+            elif isinstance(item, Aside):
+                hit = self._hit(target, item.message, max(index - 1, 0), before, outside=True)
+                if hit is not None:
+                    yield hit
             elif isinstance(item, Skipped):
                 index, before = index + item.records, item.time or before
             elif isinstance(item, Problem) and item.severity > Severity.note and not target.has_documents:
@@ -196,7 +203,9 @@ class Search:
     def _note(self, target: Target, problems: Iterable[Problem]) -> None:
         self.stats.damaged += [(target.ref, one) for one in problems if one.code not in _HIDE_NO_TEXT]
 
-    def _hit(self, target: Target, message: Message, index: int, before: datetime | None) -> Hit | None:
+    def _hit(
+        self, target: Target, message: Message, index: int, before: datetime | None, *, outside: bool = False
+    ) -> Hit | None:
         """Return the hit if the message meets all conditions; `before` is the time of the last earlier one with one."""
         roles, own = self._query.roles, message.time
         if roles and message.role not in roles and not (PERSON in roles and message.origin == PERSON):
@@ -211,6 +220,7 @@ class Search:
             message.place,
             message.role,
             message.origin == PERSON,
+            outside,
             own,
             own or before,
             piece.part,

@@ -12,6 +12,7 @@ from msgspec import MsgspecError, Struct, field, msgpack
 from sessionary.model import (
     NO_MODEL,
     PERSON,
+    Aside,
     Cursor,
     DailyUsage,
     Fact,
@@ -69,6 +70,9 @@ class Fold(Struct, array_like=True):
             known = self.facts.get(item.name)
             if known is None or item.rank >= known.rank:
                 self.facts[item.name] = item
+        elif isinstance(item, Aside):
+            if item.message.usage is not None:
+                self._count(item.message, item.message.usage)
         elif isinstance(item, UsageEvent):
             self._count(item, item.usage)
         elif isinstance(item, Reset):

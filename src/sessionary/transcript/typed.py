@@ -16,6 +16,7 @@ from sessionary.model import (
     HARNESS,
     PERSON,
     TOOL,
+    Aside,
     Item,
     Message,
     Other,
@@ -45,20 +46,30 @@ class Numbered:
         index: its place among the messages, from 0.
         turn: the turn that it belongs to, from 1; 0 before the first turn.
         message: the message.
+        outside: True for one outside of the conversation; its index and turn are those of the next message.
     """
 
     index: int
     turn: int
     message: Message
+    outside: bool = False
 
 
-def numbered(read: Iterable[Item]) -> Iterator[Numbered]:
-    """The messages of a conversation with their indexes and turns; everything else is left out."""
-    turn = 0
-    messages = (one for one in read if isinstance(one, Message))
-    for index, message in enumerate(messages):
-        turn += begins_turn(message)
-        yield Numbered(index, turn, message)
+def numbered(read: Iterable[Item], *, asides: bool = False) -> Iterator[Numbered]:
+    """The messages of a conversation with their indexes and turns; everything else is left out.
+
+    Args:
+        read: what reading a session yields.
+        asides: yield the messages outside of the conversation too, where they are stored.
+    """
+    index, turn = 0, 0
+    for one in read:
+        if isinstance(one, Message):
+            turn += begins_turn(one)
+            yield Numbered(index, turn, one)
+            index += 1
+        elif asides and isinstance(one, Aside):
+            yield Numbered(index, turn, one.message, outside=True)
 
 
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:

@@ -140,9 +140,12 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
         return
     places = [f"{IN_PROJECTS[one].place}/" for one in kinds]
     if kind is None:
-        if _may_be(fs, folder / PROJECTS):
+        of_agents = dict.fromkeys(
+            (f"{PROJECTS}/", *(place for one in registry.AGENTS for place in one.places))
+        )
+        if any(_may_be(fs, folder / place) for place in of_agents):
             return
-        places.insert(0, f"{PROJECTS}/")
+        places = [*of_agents, *places]
     raise NotFound(
         f"{named_by}: {folder} holds no sessions; looked for {', '.join(places)} in it",
         path=folder,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
-from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import Aside, Message, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.workspace import changes
 from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered
@@ -154,10 +154,10 @@ class Workspace(Sessions):
 
     # -- reading
 
-    def read(self, target: Target) -> Iterator[Message | Problem]:
+    def read(self, target: Target) -> Iterator[Message | Aside | Problem]:
         """Read the conversation of a session or a JSON Lines file, in one pass and bounded memory.
 
-        Problems stand where they occur.
+        Problems stand where they occur, and so do messages outside of the conversation.
 
         Raises:
             NotFound: it is gone.
@@ -165,7 +165,7 @@ class Workspace(Sessions):
         """
         if isinstance(target, SessionRef):
             items = self.layout_of(target).read(target)
-            return (one for one in items if isinstance(one, Message | Problem))
+            return (one for one in items if isinstance(one, Message | Aside | Problem))
         from sessionary.layouts.amplifier.reading import read_file
 
         return read_file(self._fs, str(target))

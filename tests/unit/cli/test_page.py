@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.model import AGENT, TOOL, Message, Place, Text, ToolCall, ToolResult
+from sessionary.model import AGENT, TOOL, Aside, Item, Message, Place, Text, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered, message_of, numbered
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -115,3 +115,17 @@ def test_what_comes_before_the_first_message_shown_is_not_rendered() -> None:
     answer = Message("tool", TOOL, (ToolResult("t", "done"),))
     messages = [Numbered(0, 0, unread), Numbered(1, 0, answer)]
     assert list(Page(80, full=False, now=NOW, first=1).lines(messages)) == ["▸ bash  make", "  │ done"]
+
+
+def test_what_is_outside_of_the_conversation_stands_between_two_lines() -> None:
+    call = Message("assistant", AGENT, (ToolCall("t1", "bash", {"command": "make"}),))
+    left = Message("assistant", AGENT, (ToolCall("t2", "bash", {"command": "ls"}),))
+    result = Message("tool", TOOL, (ToolResult("t1", "ok"),))
+    read: list[Item] = [call, Aside(left), result]
+    page = Page(60, full=False, now=NOW)
+    lines = [line for line in page.lines(numbered(read, asides=True)) if line]
+    assert [line.strip("╌ ").split("  ")[0] for line in lines] == [
+        "Agent", "outside of the conversation", "Agent", "▸ bash", "the conversation continues", "▸ bash", "│ ok",
+    ]  # fmt: skip
+    assert "✗ no result" in lines[3]
+    assert "make" in lines[5]

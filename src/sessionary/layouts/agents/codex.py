@@ -84,6 +84,7 @@ class CodexLayout(AgentLayout):
     """The sessions of Codex below one home."""
 
     name: ClassVar[str] = "codex"
+    places: ClassVar[tuple[str, ...]] = ("sessions/", "archived_sessions/")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     _found: _Found | None = None
     _titles: dict[str, str] | None = None

@@ -122,7 +122,7 @@ class _Events:
             return Verdict.COPY
         if name:
             self._recent = [*self._recent[1 - RECENT :], name]
-        return Verdict.SPENT if any(number in removed for removed in self._removed) else Verdict.SHOWN
+        return Verdict.ASIDE if any(number in removed for removed in self._removed) else Verdict.SHOWN
 
     def state(self) -> bytes:
         return msgpack.encode(self._recent)
@@ -132,6 +132,7 @@ class CopilotCliLayout(LogLayout):
     """The sessions of GitHub Copilot CLI below its folder."""
 
     name: ClassVar[str] = "copilot_cli"
+    places: ClassVar[tuple[str, ...]] = ("session-state/",)
 
     @classmethod
     def default_home(cls) -> Path:

@@ -19,7 +19,7 @@ from msgspec.json import decode as decode_as
 from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.agents.fields import list_of, object_of, object_or_value, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, Spent, records, spent
+from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Retention, from_start
@@ -72,6 +72,7 @@ class GeminiLayout(LogLayout):
     """The sessions of Gemini CLI below its folder."""
 
     name: ClassVar[str] = "gemini"
+    places: ClassVar[tuple[str, ...]] = ("tmp/",)
 
     @classmethod
     def default_home(cls) -> Path:
@@ -182,7 +183,7 @@ class GeminiLayout(LogLayout):
         except (ValueError, RecursionError):
             return data.split(b"\n", 1)[0]
 
-    def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item | Spent]:
+    def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         plan = reading.plan
         assert isinstance(plan, PatchLog)
         plan.begin()
@@ -194,7 +195,7 @@ class GeminiLayout(LogLayout):
                 place = Place(ref.locator, found.line, found.byte)
                 for ready in plan.complete(found.value, place):
                     messages = self._messages(ref, ready.message, ready.place, reading.memory)
-                    yield from messages if ready.shown else map(spent, messages)
+                    yield from messages if ready.shown else map(aside, messages)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
         kind = kind_of(record)

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import MayMatch, Recency
 from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
+    Aside,
     Cursor,
     Fact,
     Item,
@@ -37,6 +38,8 @@ from sessionary.model import (
     UsageEvent,
 )
 
+_SHOWS_THEM = "none needed; `sessionary show --branches` shows them"
+
 Memory = dict[str, Any]
 """What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
 
@@ -45,8 +48,8 @@ class Verdict(Enum):
     """What becomes of a record of a log."""
 
     SHOWN = "shown"
-    SPENT = "spent"
-    """It is not shown, and its usage counts: the model was asked for it."""
+    ASIDE = "aside"
+    """It is outside of the conversation; its usage counts."""
     COPY = "copy"
 
 
@@ -78,15 +81,9 @@ class Plan(Protocol):
         ...
 
 
-class Spent(NamedTuple):
-    """A message that is not shown and whose usage counts."""
-
-    message: Message
-
-
-def spent(item: Message | UsageEvent) -> Spent | UsageEvent:
-    """What is yielded of a message that is not shown."""
-    return Spent(item) if isinstance(item, Message) else item
+def aside(item: Message | UsageEvent) -> Aside | UsageEvent:
+    """What is yielded of a message that is outside of the conversation."""
+    return Aside(item) if isinstance(item, Message) else item
 
 
 class _State(Struct, array_like=True):
@@ -162,7 +159,7 @@ class LogLayout(AgentLayout):
             if (data := _encoded(state)) is not None:
                 yield Cursor(data)
 
-    def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item | Spent]:
+    def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """What the records say."""
         for found in records(self._fs, ref.locator, reading.start):
             if isinstance(found, Problem):
@@ -173,7 +170,7 @@ class LogLayout(AgentLayout):
                 if verdict is not Verdict.COPY:
                     place = Place(ref.locator, found.line, found.byte)
                     messages = self._messages(ref, found.value, place, reading.memory)
-                    yield from messages if verdict is Verdict.SHOWN else map(spent, messages)
+                    yield from messages if verdict is Verdict.SHOWN else map(aside, messages)
 
     def _whole(self, ref: SessionRef) -> Reading:
         plan, end = self._plan(ref, None), None
@@ -240,28 +237,28 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
     """Report what is in the file and is not shown."""
     for what, count in hidden.items():
         words = f"1 record {what} is not shown" if count == 1 else f"{count:,} records {what} are not shown"
-        yield Problem("not_shown", Severity.note, path, None, None, words, "none needed")
+        yield Problem("not_shown", Severity.note, path, None, None, words, _SHOWS_THEM)
 
 
-def _whole_messages(items: Iterator[Item | Spent]) -> Iterator[Item]:
+def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
     """The items, with consecutive messages of one id joined to one, which stands where the first does."""
-    pending: Message | Spent | None = None
+    pending: Message | Aside | None = None
     behind: list[Item] = []
-    kinds = (Message, Spent)
+    kinds = (Message, Aside)
     for item in items:
         if not isinstance(item, kinds):
             behind.append(item)
         elif pending is not None and (joined := _joined(pending, item)) is not None:
             pending = joined
         else:
-            yield from (*_final(pending), *behind)
+            yield from (*(() if pending is None else (pending,)), *behind)
             pending, behind = item, []
-    yield from (*_final(pending), *behind)
+    yield from (*(() if pending is None else (pending,)), *behind)
 
 
-def _joined(one: Message | Spent, other: Message | Spent) -> Message | Spent | None:
+def _joined(one: Message | Aside, other: Message | Aside) -> Message | Aside | None:
     """One message from two of its records, each of which states the usage so far; None for two messages."""
-    first, second = (each.message if isinstance(each, Spent) else each for each in (one, other))
+    first, second = (each.message if isinstance(each, Aside) else each for each in (one, other))
     if first.id is None or first.id != second.id or first.role != second.role:
         return None
     usages = [usage for usage in (first.usage, second.usage) if usage is not None]
@@ -273,11 +270,4 @@ def _joined(one: Message | Spent, other: Message | Spent) -> Message | Spent | N
             parts.append(part)
     lead = shown[0] if shown else first
     whole = replace(lead, parts=tuple(parts), usage=usage, model=first.model or second.model)
-    return whole if shown else Spent(whole)
-
-
-def _final(pending: Message | Spent | None) -> Iterator[Item]:
-    if isinstance(pending, Message):
-        yield pending
-    elif pending is not None and pending.message.usage is not None:
-        yield UsageEvent(pending.message.usage, pending.message.model, pending.message.time)
+    return whole if shown else Aside(whole)

@@ -51,6 +51,7 @@ class PiLayout(LogLayout):
     """The sessions of Pi below its folder."""
 
     name: ClassVar[str] = "pi"
+    places: ClassVar[tuple[str, ...]] = ("sessions/",)
 
     @classmethod
     def default_home(cls) -> Path:

@@ -56,6 +56,7 @@ class QwenLayout(LogLayout):
     """The sessions of Qwen Code below its folder."""
 
     name: ClassVar[str] = "qwen"
+    places: ClassVar[tuple[str, ...]] = ("projects/", "tmp/")
 
     @classmethod
     def default_home(cls) -> Path:

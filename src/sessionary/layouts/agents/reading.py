@@ -38,6 +38,8 @@ class AgentLayout:
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
     side_files: ClassVar[tuple[str, ...]] = ()
+    places: ClassVar[tuple[str, ...]] = ("projects/",)
+    """What its home holds, one of these at least; names of folders end with a slash."""
 
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         self.home = home

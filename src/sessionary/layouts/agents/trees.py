@@ -84,7 +84,7 @@ class TreePlan:
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         if self._left_out(record):
-            return Verdict.SPENT
+            return Verdict.ASIDE
         node = self._node(record)
         if node is None:
             return Verdict.SHOWN
@@ -93,7 +93,7 @@ class TreePlan:
         self._previous = node.id
         if again:
             return Verdict.COPY
-        return Verdict.SPENT if node.id in self._gone else Verdict.SHOWN
+        return Verdict.ASIDE if node.id in self._gone else Verdict.SHOWN
 
     def state(self) -> bytes:
         return msgpack.encode(self._tip)

@@ -373,6 +373,8 @@ def test_every_reading_command_reads_them(
     ):
         assert main(words) == 0
         assert expected in capsys.readouterr().out
+    assert main(["list", "--home", str(home)]) == 0
+    assert "ok" in capsys.readouterr().out
     assert main(["rename", ID, "x"]) != 0
 
 

@@ -12,7 +12,7 @@ from sessionary.cli import main
 from sessionary.layouts import registry
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Message, SessionRef, Severity, Summary, Usage
+from sessionary.model import Aside, Message, SessionRef, Severity, Summary, Usage
 from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
@@ -451,6 +451,31 @@ def test_every_reading_command_reads_them(
     assert main(["rename", "a1b2c3d4", "x"]) != 0
 
 
+def test_what_was_rewound_is_shown_on_request_and_found(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write(home, *TALK, {"$rewindTo": "m2"}, said(4, "user", "Write a test"))
+
+    def run(*words: str) -> str:
+        assert main([*words, "--home", str(home)]) == 0
+        return capsys.readouterr().out
+
+    assert "Looking." not in run("show", "a1b2c3d4")
+    lines = [line for line in run("show", "a1b2c3d4", "--branches").splitlines() if line]
+    begin = next(at for at, line in enumerate(lines) if "outside of the conversation" in line)
+    end = next(at for at, line in enumerate(lines) if "the conversation continues" in line)
+    assert any("Looking." in line for line in lines[begin:end])
+    assert any("all green" in line for line in lines[begin:end]), "with the result of its call"
+    assert any("Write a test" in line for line in lines[end:])
+    shown = json.loads(run("show", "a1b2c3d4", "--branches", "--json"))["messages"]
+    assert [(one["index"], one["outside"]) for one in shown] == [(0, False), *[(1, True)] * 3, (1, False)]
+    (hit,) = json.loads(run("search", "green", "--json"))["hits"]
+    assert (hit["locator"], hit["outside"]) == ("a1b2c3d4:0", True)
+    assert "outside of the conversation" in run("search", "green")
+    assert "Fix the login race" in run("show", hit["locator"])
+
+
 @pytest.mark.lane("samples")
 def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
     home = tmp_path / "home"
@@ -484,3 +509,5 @@ def test_public_cases(case: str, live: list[str], hidden: int) -> None:
     assert [one.id for one in messages(layout, ref)] == live
     (note,) = summary_of(layout, ref).problems
     assert note.message.startswith(f"{hidden} record")
+    asides = [one.message.text for one in layout.read(ref) if isinstance(one, Aside)]
+    assert asides == {"G01": ["c", "d"], "G02": ["a", "b"], "G04": ["a"]}[case], "still there, and marked"
