@@ -1,7 +1,8 @@
-"""docs/cli-json.md against what every command prints: each key is documented, and each path is absolute."""
+"""docs/cli-json.md against what every command prints: each key is documented, none is lost, each path is absolute."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +16,11 @@ from tests.e2e.test_cli_sync import of_s3
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli-json.md").read_text("utf-8")
+
+# The keys that the commands printed before their readers were rebuilt. None may be lost; new ones are documented.
+KEYS: dict[str, str] = json.loads(
+    (Path(__file__).parents[1] / "golden" / "json_keys.json").read_text("utf-8")
+)
 
 # What is stored is printed with the keys of its file, those of others too: its page documents these.
 STORED = {"work": "maestro", "brainstorm": "brainstorm", "feature": "orchestrator"}
@@ -63,6 +69,24 @@ def keys(value: Any) -> Iterator[str]:
                 yield from keys(inner)
 
 
+def key_paths(value: Any, path: str = "") -> Iterator[str]:
+    """Every key with those around it, as in ``messages[].tools[].id``; none below data."""
+    if isinstance(value, list):
+        for one in value:
+            yield from key_paths(one, f"{path}[]")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            where = f"{path}.{key}".lstrip(".")
+            yield where
+            if key not in FREE or isinstance(inner, list):
+                yield from key_paths(inner, where)
+
+
+def lost(call: str, document: Any) -> set[str]:
+    """The keys that a command printed before, and does not print now."""
+    return set(KEYS.get(call, "").split()) - set(key_paths(document))
+
+
 def relative(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Paths that are not absolute: what a key calls a path, and all that is a file as seen from here."""
     if isinstance(value, dict):
@@ -83,6 +107,11 @@ def test_every_command_with_json_is_run_here() -> None:
     assert with_json == CALLS.keys() | SYNC_CALLS.keys()
 
 
+def test_every_call_whose_keys_are_kept_is_made_here() -> None:
+    made = {call for calls in (*CALLS.values(), *SYNC_CALLS.values()) for call in calls}
+    assert KEYS.keys() - made == set()
+
+
 @pytest.mark.parametrize(
     ("command", "call"), [(name, call) for name, calls in CALLS.items() for call in calls]
 )
@@ -92,6 +121,7 @@ def test_every_key_is_documented_and_every_path_is_absolute(run: RunText, comman
     assert done.out.count("\n") >= 1, done.err
     document = done.json
     assert set(keys(document)) - documented(command) == set()
+    assert lost(call, document) == set()
     assert list(relative(document)) == []
 
 
@@ -111,6 +141,7 @@ def test_every_key_of_sync_is_documented_and_every_path_is_absolute(
     assert done.code == 0, done.err
     document = done.json
     assert set(keys(document)) - documented(command) == set()
+    assert lost(call, document) == set()
     assert list(relative(document)) == []
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
-from sessionary.codec.seen import Seen
 from sessionary.layouts.agents.logs import Verdict
 from sessionary.transcript.branches import Tip, Tree
 
@@ -52,6 +51,8 @@ class TreePlan:
         left_out: Callable[[dict[str, Any]], str | None] = lambda record: None,
         split: bool = False,
     ) -> None:
+        from sessionary.codec.seen import Seen  # here, since a list that reads nothing needs none
+
         self.hidden: Counter[str] = Counter()
         self._node, self._left_out, self._split = node, left_out, split
         self._tip = Tip() if state is None else msgpack.decode(state, type=Tip)
