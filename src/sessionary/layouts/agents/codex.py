@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import READ, read_at, storage_failed
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, MayMatch, Part
+from sessionary.layouts.base import Capability, MayMatch, Part, Recency
 from sessionary.layouts.compressed import (
     SUFFIX,
     Damaged,
@@ -27,7 +27,7 @@ from sessionary.layouts.compressed import (
     read_compressed,
 )
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, windows
+from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency, windows
 from sessionary.model import (
     Cursor,
     Header,
@@ -43,6 +43,7 @@ from sessionary.model import (
 )
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.codex_index import Index
     from sessionary.layouts.agents.codex_page import Copied, Page, State
     from sessionary.transcript.fold import Fold
 
@@ -87,7 +88,7 @@ class CodexLayout(AgentLayout):
     places: ClassVar[tuple[str, ...]] = ("sessions/", "archived_sessions/")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     _found: _Found | None = None
-    _titles: dict[str, str] | None = None
+    _read_index: Index | None = None
     _histories: dict[str, _History] | None = None
 
     @classmethod
@@ -100,7 +101,7 @@ class CodexLayout(AgentLayout):
     # -- files
 
     def _files(self) -> Iterator[str]:
-        self._found = self._titles = self._histories = None
+        self._found = self._read_index = self._histories = None
         return (pages[-1].path for pages in self._known().threads.values())
 
     def _ref(self, path: str) -> SessionRef | None:
@@ -150,7 +151,12 @@ class CodexLayout(AgentLayout):
         return path
 
     def fingerprint(self, ref: SessionRef) -> bytes:
-        return fingerprint_of(self._fs, ref.locator, self._now(), salt=self._title(ref) or "")
+        index = self._index()
+        titles = (index.title(ref.session_id), index.names.get(ref.session_id))
+        return fingerprint_of(self._fs, ref.locator, self._now(), salt=repr(titles))
+
+    def recency(self, ref: SessionRef) -> Recency:
+        return recency(self._fs, ref.locator, self._now())
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         path, byte = self._present(place.path or ref.locator), place.byte or 0
@@ -164,8 +170,10 @@ class CodexLayout(AgentLayout):
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         at = replace(ref, locator=self._present(ref.locator))
         header = super().header(at, fold)
-        stated = fold.facts.get("title")
-        title = None if stated is not None and stated.rank else self._title(ref)
+        index, stated = self._index(), fold.facts.get("title")
+        title = index.title(ref.session_id)
+        if title is None and not (stated is not None and stated.rank):
+            title = index.names.get(ref.session_id)
         size = header.size + sum(map(self._size, {*self._pages(ref)} - {at.locator}))
         unreadable = any(one.code == "bad_zstd" and one.byte == 0 for one in fold.problems)
         return replace(header, title=title, size=size, listed=bool(fold.messages) or not unreadable)
@@ -176,18 +184,19 @@ class CodexLayout(AgentLayout):
         except OSError:
             return 0
 
-    def _title(self, ref: SessionRef) -> str | None:
-        """The name that the user gave a session, as older versions store it: beside the rollouts."""
-        if self._titles is None:
-            self._titles = {}
-            try:
-                for found in read_jsonl(self._fs, f"{self.home}/session_index.jsonl"):
-                    entry = found.value if isinstance(found, Record) else {}
-                    if isinstance(entry.get("id"), str) and isinstance(entry.get("thread_name"), str):
-                        self._titles[entry["id"]] = entry["thread_name"]
-            except OSError:
-                pass
-        return self._titles.get(ref.session_id)
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        yield from super().check(ref)
+        yield from self._index().problems(self._fs, ref)
+
+    def check_home(self) -> Iterator[Problem]:
+        """What is wrong with the database of Codex. Reads only."""
+        yield from self._index().problems_of_home()
+
+    def _index(self) -> Index:
+        from sessionary.layouts.agents.codex_index import index_of
+
+        self._read_index = self._read_index or index_of(self._fs, str(self.home))
+        return self._read_index
 
     # -- reading
 

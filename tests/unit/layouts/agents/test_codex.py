@@ -3,7 +3,9 @@
 import json
 import os
 import random
+import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -706,6 +708,60 @@ def test_a_new_title_beside_the_rollout_is_seen(home: Path) -> None:
     assert layout.fingerprint(ref) == before, "asked once in a list"
     list(layout.discover())
     assert layout.fingerprint(ref) != before != b""
+
+
+def state(home: Path, *rows: dict[str, Any], name: str = "state_5.sqlite") -> None:
+    """A database as Codex keeps it, with the columns that the rows have."""
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
+    (home / name).unlink(missing_ok=True)
+    columns = list(rows[0])
+    with closing(sqlite3.connect(home / name)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"CREATE TABLE threads ({', '.join(columns)})")
+        marks = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO threads VALUES ({marks})", [tuple(row.values()) for row in rows])
+        connection.commit()
+
+
+@pytest.mark.parametrize("folder", ["", "sqlite/"])
+def test_the_title_in_the_newest_database_wins(home: Path, folder: str) -> None:
+    ref = write(home, *TALK, event("thread_name_updated", 8, thread_name="Named"))
+    path = ref.locator
+    state(home, {"id": ID, "rollout_path": path, "title": "Old"}, name="state_4.sqlite")
+    row = {"id": ID, "rollout_path": path, "title": "Shown", "first_user_message": "Fix the login race"}
+    state(home, row, name=f"{folder}state_12.sqlite")
+    before = {one: one.read_bytes() for one in home.rglob("*") if one.is_file()}
+    assert summary(home, ref).title == "Shown"
+    assert list(CodexLayout(home).check(ref)) == []
+    assert before == {one: one.read_bytes() for one in home.rglob("*") if one.is_file()}
+    state(home, {**row, "name": "Given"}, name=f"{folder}state_12.sqlite")
+    assert summary(home, ref).title == "Given"
+    state(home, {**row, "title": row["first_user_message"]}, name=f"{folder}state_12.sqlite")
+    assert summary(home, ref).title == "Named"
+
+
+def test_a_session_that_codex_does_not_find_is_reported_by_check(home: Path) -> None:
+    ref = write(home, *TALK)
+    for row in ({"id": OTHER, "rollout_path": "x"}, {"id": ID, "rollout_path": "/gone.jsonl"}):
+        state(home, row)
+        (problem,) = CodexLayout(home).check(ref)
+        assert (problem.code, problem.severity) == ("not_indexed", Severity.hides_data)
+        assert summary(home, ref).health == "ok", "a list says nothing of it"
+
+
+@pytest.mark.parametrize("damage", ["no database", "no table"])
+def test_a_database_that_cannot_be_read_hides_no_session(home: Path, damage: str) -> None:
+    ref = write(home, *TALK)
+    if damage == "no database":
+        (home / "state_5.sqlite").write_bytes(b"words" * 1000)
+    else:
+        state(home, {"id": ID})
+        with closing(sqlite3.connect(home / "state_5.sqlite")) as connection:
+            connection.execute("ALTER TABLE threads RENAME TO others")
+    assert summary(home, ref).title == "Fix the login race"
+    layout = CodexLayout(home)
+    assert list(layout.check(ref)) == []
+    assert [one.code for one in layout.check_home()] == ["unreadable_index"] * (damage == "no database")
 
 
 # -- pages
