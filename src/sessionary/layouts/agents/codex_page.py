@@ -103,34 +103,42 @@ class Reading:
         self._decoder = decoder
         self._behind: Decoder | None = None  # decodes what lies behind the end of the page
         self._hidden = self._repeated = 0
+        self._copies = copied.line != 0 or copied.start is not None
 
-    def take(self, found: Record) -> Iterator[Item]:
+    def take(self, found: Record) -> list[Item]:
         """What a record says."""
-        yield from self._lines.gap(found, self._page.path)
+        value, page = found.value, self._page
+        said: list[Item] = []
+        if "ordinal" in value:
+            said += self._lines.gap(found, page.path)
         if self._lines.repeats(found):
-            return
-        if self._page.end is not None and found.byte >= self._page.end and self._behind is None:
+            return said
+        if page.end is not None and found.byte >= page.end and self._behind is None:
             self._behind = msgpack.decode(msgpack.encode(self._decoder), type=Decoder)
         decoder = self._behind or self._decoder
-        if self._copied.unknown and decoder.session and is_other_session(found.value, decoder.session):
-            yield _missing_parent(self._page.path, found)
+        if self._copied.unknown and decoder.session and is_other_session(value, decoder.session):
+            said.append(_missing_parent(page.path, found))
             self._copied = self._copied._replace(unknown=False)
-        items = decoder.decode(found.value, Place(self._page.path, found.line, found.byte))
-        if found.value.get("type") != "session_meta":
+        items = decoder.decode(value, Place(page.path, found.line, found.byte))
+        if self._copies and value.get("type") != "session_meta":
             if self._copied.has(found):
                 self._repeated += 1
-                return
+                return said
+            self._copies = False
             self._copied = self._copied._replace(start=None)
-            yield from self._report_repeated()
-        number = decoder.number
-        shown = self._behind is None and not any(low <= number <= high for low, high in self._dropped)
-        for item in items:
-            if shown or not isinstance(item, Message):
-                yield item
-            else:
-                self._hidden += 1
-        if self._hidden and event_of(found.value) == ROLLED_BACK:
-            yield from self._report_hidden("of turns that were rolled back")
+            said += self._report_repeated()
+        if self._behind is not None or (self._dropped and self._is_dropped(decoder.number)):
+            kept = [item for item in items if not isinstance(item, Message)]
+            self._hidden += len(items) - len(kept)
+            said += kept
+        else:
+            said += items
+        if self._hidden and event_of(value) == ROLLED_BACK:
+            said += self._report_hidden("of turns that were rolled back")
+        return said
+
+    def _is_dropped(self, number: int) -> bool:
+        return any(low <= number <= high for low, high in self._dropped)
 
     def end(self) -> Iterator[Problem]:
         """What must be said behind the last record."""

@@ -87,7 +87,8 @@ class Decoder(Struct, array_like=True):
         titled: the first turn of the user was read.
         model: the model of the current turn.
         counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
-        texts: the last texts: a checksum of each, and the kinds of records that stated it.
+        texts: checksums of the last texts.
+        sources: for each of them the kinds of records that stated it.
         calls: the last calls of tools; those that the server executed begin with ``=``.
         turn: where the current task began; None outside of one.
         spoken: the user spoke in the current task.
@@ -101,7 +102,8 @@ class Decoder(Struct, array_like=True):
     titled: bool = False
     model: str | None = None
     counter: list[int] | None = None
-    texts: list[tuple[int, str]] = field(default_factory=list)
+    texts: list[int] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     turn: int | None = None
     spoken: bool = False
@@ -205,7 +207,9 @@ class Decoder(Struct, array_like=True):
         payload = about.payload
         kind = word(payload.get("type")) or ""
         item = payload.get("item")
-        if kind == "user_message":
+        if kind in ("token_count", "turn.completed"):
+            yield from self._used(about)
+        elif kind == "user_message":
             yield from self._said(about, "e", "user", parts_of_event(payload))
         elif kind == "agent_message":
             yield from self._said(about, "e", "assistant", parts_of(payload.get("message")))
@@ -213,8 +217,6 @@ class Decoder(Struct, array_like=True):
             yield from self._thought(about, "e", texts_of(payload.get("text")))
         elif kind == "item_completed" and isinstance(item, dict):
             yield from self._completed(about, item)
-        elif kind in ("token_count", "turn.completed"):
-            yield from self._used(about)
         elif kind in _NO_EVENTS or kind.endswith(("_begin", "_delta")):
             yield from self._noted(kind, payload)
         elif kind in _NOTICES:
@@ -322,15 +324,22 @@ class Decoder(Struct, array_like=True):
     def _known(self, text: str, source: str) -> bool:
         """True if a record of another kind stated this text; remembers it."""
         mark = crc32(text.encode("utf-8", "surrogatepass"))
-        for at, (known, sources) in enumerate(self.texts):
-            if known == mark and source not in sources:
-                self.texts[at] = (mark, sources + source)
+        at = -1
+        for _ in range(self.texts.count(mark)):
+            at = self.texts.index(mark, at + 1)
+            if source not in self.sources[at]:
+                self.sources[at] += source
                 return True
-        self.texts = [*self.texts[1 - RECENT :], (mark, source)]
+        if len(self.texts) == RECENT:
+            del self.texts[0], self.sources[0]
+        self.texts.append(mark)
+        self.sources.append(source)
         return False
 
     def _remember_call(self, call_id: str) -> None:
-        self.calls = [*self.calls[1 - RECENT :], call_id]
+        if len(self.calls) == RECENT:
+            del self.calls[0]
+        self.calls.append(call_id)
 
     # -- tokens
 
@@ -344,6 +353,8 @@ class Decoder(Struct, array_like=True):
         spent: list[int] | None
         if total is None:  # older versions count each turn by itself
             spent = None if before else counts_of(payload.get("usage")) or last or counts_of_prompt(info)
+        elif total == before:
+            return
         elif before is None:
             spent = last if self.forked and last else total
         elif any(now < then for now, then in zip(total, before, strict=True)):

@@ -141,7 +141,8 @@ def has_failed(stored: Any) -> bool:
         if stored.startswith("{") and '"exit_code"' in stored:
             stored = _decoded(stored)
         else:
-            found = _EXIT.search(stored[:1000])
+            head = stored[:1000]
+            found = _EXIT.search(head) if "xit" in head else None
             return found is not None and int(found[1]) != 0
     if not isinstance(stored, dict):
         return False
