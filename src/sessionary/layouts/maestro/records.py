@@ -181,18 +181,11 @@ _CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] |
     "tags": (list, list),
     "payload": ((dict, type(None)), lambda: None),
 }
-_SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
-    "status": (str, lambda: SessionStatus.RUNNING.value),
-    "created": (str, str),
-    "modified": (str, str),
-    "related_entity": (dict, dict),
-    "breadcrumbs_dir": (str, str),
-    "metadata": (dict, dict),
-    "children_wsession_ids": (list, list),
-    "state": (str, str),
-    "context": (dict, dict),
+_SESSION_TYPES: Final[dict[str, type]] = {
+    **dict.fromkeys(SESSION_KEYS, str),
+    **dict.fromkeys(("related_entity", "metadata", "context"), dict),
+    "children_wsession_ids": list,
 }
-_OPTIONAL_TEXTS: Final = ("parent_session_id", "parent_wsession_id", "purpose", "created_at", "closed_at")
 
 
 def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
@@ -248,10 +241,7 @@ def session_of(document: Any) -> WorkSession:
         )
         raise SchemaError(words, faults=faults, details={"legacy": True} if legacy else None)
     values = {key: document[key] for key in SESSION_KEYS if document.get(key) is not None}
-    for key, (_, default) in _SESSION_TYPES.items():
-        if key not in values:
-            values[key] = default()
-    session = WorkSession(**values)
+    session = WorkSession(**{"created": "", "modified": "", **values})
     session.parent_session_id = session.parent_session_id or session.parent_wsession_id
     session.parent_wsession_id = session.parent_wsession_id or session.parent_session_id
     session.state = state_of(session.status)
@@ -265,18 +255,12 @@ def session_faults(document: Any) -> list[str]:
     """Why a document is not a work session; empty if it is one."""
     if type(document) is not dict:
         return [f"it is a {_word(document)}, not an object"]
-    get = document.get
-    faults = [f"{key} is missing" for key in ("session_id", "session_type") if not get(key)]
-    faults += [
-        f"{key} is a {_word(get(key))}"
-        for key in ("session_id", "session_type", *_OPTIONAL_TEXTS)
-        if get(key) is not None and type(get(key)) is not str
-    ]
-    for key, (wanted, _) in _SESSION_TYPES.items():
-        value = get(key)
+    faults = [f"{key} is missing" for key in ("session_id", "session_type") if not document.get(key)]
+    for key, wanted in _SESSION_TYPES.items():
+        value = document.get(key)
         if value is not None and type(value) is not wanted:
             faults.append(f"{key} is a {_word(value)}")
-    status = get("status")
+    status = document.get("status")
     if type(status) is str and status not in STATUSES:
         faults.append(f"unknown status {status!r}; known are {', '.join(sorted(STATUSES))}")
     return faults
