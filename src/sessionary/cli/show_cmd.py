@@ -13,7 +13,7 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.page import Page, Window
-from sessionary.cli.targets import project_names, resolve
+from sessionary.cli.targets import names_of, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Aside, Message, Problem, Severity, Summary
@@ -296,8 +296,9 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
     facts[-1] = output.paint(facts[-1], formatting.colour(summary.health))
-    slug = summary.ref.project
-    name = project_names(workspace, [slug])[slug] if slug is not None else ""
+    name = names_of(workspace, [summary])[summary.ref.project]
+    if summary.ref.project is None:
+        name = short_path(summary.cwd) if summary.cwd else ""
     project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
     yield harmless(short_path(summary.ref.locator))  # never cut, since it is to be copied

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
-from sessionary.cli.targets import all_summaries, of_project, project_names, tell_none, tell_partly
+from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef
 from sessionary.workspace.family import Kin, descent
@@ -51,7 +51,7 @@ def tree_command(
     else:
         short = workspace.short_ids([summary.ref for summary in summaries])
         with output.paged():
-            projects = project_names(workspace, {top.ref.project for top in tops})
+            projects = names_of(workspace, [top.summary for top in tops])
             output.lines(_drawn(tops, short, projects, wanted.locator if wanted else None))
             if not tops:
                 tell_none(workspace)
