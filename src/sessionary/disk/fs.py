@@ -284,8 +284,13 @@ def is_there(fs: Fs, path: str) -> bool:
     return True
 
 
-def names_in(fs: Fs, folder: str) -> list[str] | None:
+def names_in(fs: Fs, folder: str, closed: list[StorageFailed] | None = None) -> list[str] | None:
     """The names in a folder; None if it does not exist, or is not a folder.
+
+    Args:
+        fs: the file system.
+        folder: the folder.
+        closed: if given, the error of a folder that cannot be read is added there, and it counts as missing.
 
     Raises:
         StorageFailed: it cannot be read.
@@ -295,7 +300,11 @@ def names_in(fs: Fs, folder: str) -> list[str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise storage_failed(error, "read", folder) from error
+        failed = storage_failed(error, "read", folder)
+        if closed is None:
+            raise failed from error
+        closed.append(failed)
+        return None
 
 
 def is_folder(fs: Fs, path: str) -> bool:

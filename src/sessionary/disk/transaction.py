@@ -30,6 +30,7 @@ from sessionary.disk.fs import (
     READ,
     Fs,
     make_dirs,
+    names_in,
     read_bytes,
     refuse_placeholder,
     storage_failed,
@@ -187,12 +188,8 @@ def open_intent(fs: Fs, folder: str) -> tuple[str, bool] | None:
 def entries(fs: Fs, folder: str) -> list[Entry]:
     """Return the transactions whose old bytes are kept, the oldest first. Raises OSError."""
     undo = os.path.join(folder, UNDO)
-    try:
-        names = sorted(fs.listdir(undo), key=_age)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
     found = []
-    for name in names:
+    for name in sorted(names_in(fs, undo) or (), key=_age):
         path = os.path.join(undo, name)
         if name == OPEN or not S_ISDIR(fs.lstat(path).st_mode):
             continue

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, names_in, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spooled_file import Spool
 from sessionary.model import SessionRef
@@ -218,17 +218,11 @@ class States:
 
     def names(self) -> Iterator[str]:
         """Yield the head names of all sessions with stored state."""
-        try:
-            listed = self._fs.listdir(self.folder)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise storage_failed(error, "look into", self.folder) from error
         suffixes = tuple(records.suffix for records in (self._agreed, self.intents, self.moves))
         yield from sorted(
             {
                 name.removesuffix(suffix)
-                for name in listed
+                for name in names_in(self._fs, self.folder) or ()
                 for suffix in suffixes
                 if name.endswith(suffix) and not name.startswith(".")
             }

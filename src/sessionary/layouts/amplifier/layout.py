@@ -223,9 +223,5 @@ class AmplifierLayout:
 
     def _names(self, folder: str, closed: list[StorageFailed]) -> list[str] | None:
         """The names in a folder that are not hidden; None if it is not there, not a folder, or closed."""
-        try:
-            names = names_in(self._fs, folder)
-        except StorageFailed as error:
-            closed.append(error)
-            return None
+        names = names_in(self._fs, folder, closed)
         return names and [name for name in names if name[0] != "."]

@@ -69,12 +69,7 @@ def undoable(
     """
     failures: list[StorageFailed] = [] if closed is None else closed
     found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
-    names = [session_id] if session_id is not None else []
-    try:
-        names = names or names_in(fs, root) or []
-    except StorageFailed as error:
-        failures.append(error)
-    for name in names:
+    for name in [session_id] if session_id is not None else names_in(fs, root, failures) or ():
         found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
     if closed is None and failures:
         raise failures[0]

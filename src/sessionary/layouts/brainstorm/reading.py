@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
-from sessionary.disk.fs import OS_FS, READ, Fs, placeholder_name, read_all, require_regular, storage_failed
+from sessionary.disk.fs import (
+    OS_FS,
+    READ,
+    Fs,
+    names_in,
+    placeholder_name,
+    read_all,
+    require_regular,
+    storage_failed,
+)
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.brainstorm.constants import SUFFIX, VERSION, is_slug, is_whole
 from sessionary.layouts.brainstorm.fields import faults_of
@@ -186,12 +195,7 @@ def names(fs: Fs, folder: str) -> list[str]:
     Raises:
         StorageFailed: it cannot be read.
     """
-    try:
-        found = fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise storage_failed(error, "read", folder) from error
+    found = names_in(fs, folder) or ()
     files = {name for name in found if name.endswith(SUFFIX) and name[0] != "."}
     return sorted(name[: -len(SUFFIX)] for name in files if not _is_duplicate(fs, folder, name, files))
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import count
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
+from sessionary.disk.fs import Fs, make_folder, names_in, read_bytes, stat_or_none
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm.constants import SUFFIX
@@ -99,8 +99,8 @@ def trashed(fs: Fs, folder: str) -> list[str]:
     trash = os.path.join(folder, TRASH)
     found = (
         name.removesuffix(SUFFIX)
-        for time in sorted(_listed(fs, trash), reverse=True)
-        for name in _listed(fs, os.path.join(trash, time))
+        for time in sorted(names_in(fs, trash) or (), reverse=True)
+        for name in names_in(fs, os.path.join(trash, time)) or ()
         if name.endswith(SUFFIX)
     )
     return list(dict.fromkeys(found))
@@ -113,7 +113,7 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
         NotFound: it is not in the trash.
     """
     trash = os.path.join(folder, TRASH)
-    for time in sorted(_listed(fs, trash), reverse=True):
+    for time in sorted(names_in(fs, trash) or (), reverse=True):
         path = os.path.join(trash, time, f"{slug}{SUFFIX}")
         if stat_or_none(fs, path) is not None:
             return path
@@ -135,13 +135,6 @@ def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:
 def _numbered(stem: str, suffix: str) -> Iterator[str]:
     yield f"{stem}{suffix}"
     yield from (f"{stem}-{number}{suffix}" for number in count(2))
-
-
-def _listed(fs: Fs, folder: str) -> list[str]:
-    try:
-        return fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _remove_empty(fs: Fs, folder: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import Fs, not_found, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, names_in, not_found, read_bytes, stat_or_none
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
 from sessionary.model import Problem, Severity
@@ -51,7 +51,7 @@ def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterat
         name, folder, nested = waiting.pop()
         if nested and _is_link(fs, folder):
             continue  # a link may point upwards
-        names = _names(fs, folder, closed)
+        names = names_in(fs, folder, closed)
         if names is None or (name and SESSION not in names and _is_link(fs, folder)):
             continue  # a linked session is accepted; any other link may lead to the whole file system
         if name:
@@ -154,16 +154,3 @@ def _is_link(fs: Fs, path: str) -> bool:
         return stat.S_ISLNK(fs.lstat(path).st_mode)
     except OSError:
         return True  # removed since its name was read
-
-
-def _names(fs: Fs, folder: str, closed: list[StorageFailed] | None) -> list[str] | None:
-    try:
-        return fs.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        failed = storage_failed(error, "read", folder)
-        if closed is None:
-            raise failed from error
-        closed.append(failed)
-        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs, is_folder, placeholder_name, storage_failed
+from sessionary.disk.fs import Fs, is_folder, names_in, placeholder_name
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.orchestrator import names, statefile
 from sessionary.layouts.orchestrator.history import History, read_history
@@ -121,10 +121,5 @@ def feature_ids(fs: Fs, home: str) -> list[str]:
     Raises:
         StorageFailed: the folder exists and cannot be read.
     """
-    try:
-        found = fs.listdir(home)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise storage_failed(error, "read", home) from error
+    found = names_in(fs, home) or ()
     return [name for name in sorted(found) if not name.startswith(".") and is_feature(fs, f"{home}/{name}")]

@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_folder, names_in, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Corrupt, SessionaryError, StorageFailed
 
@@ -184,10 +184,4 @@ class Removed:
         return None
 
     def _names(self, folder: str, form: re.Pattern[str]) -> Iterator[str]:
-        try:
-            found = self._fs.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            raise storage_failed(error, "look into", folder) from error
-        yield from sorted(name for name in found if form.fullmatch(name))
+        yield from sorted(name for name in names_in(self._fs, folder) or () if form.fullmatch(name))
