@@ -59,6 +59,7 @@ class Commands(LazyGroup):
     cls=Commands,
     places=places_in("sessionary.cli", {name: _MODULES.get(name, f"{name}_cmd") for name in COMMANDS}),
     short={"resume": "open"},
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -74,9 +75,17 @@ Examples:
 )
 @click.version_option(__version__, message="sessionary %(version)s")
 @click.option("--debug", is_flag=True, help="Print the traceback of a bug in Sessionary.")
-def cli(debug: bool) -> None:
+@click.pass_context
+def cli(context: click.Context, debug: bool) -> int:
     """List, read, search, check and repair the sessions of coding agents.
 
     Results go to standard output, everything else to standard error. A command that changes a session prints
-    how to undo it.
+    how to undo it. Without a command, on a terminal: the newest sessions, and what needs attention.
     """
+    if context.invoked_subcommand is not None:
+        return 0
+    if not output.is_terminal():
+        raise click.exceptions.NoArgsIsHelpError(context)
+    from sessionary.cli.overview import overview  # here, as the commands are
+
+    return overview()

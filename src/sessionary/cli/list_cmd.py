@@ -147,12 +147,12 @@ def _print(
     short = workspace.short_ids([one.ref for one in found])
     shown = list(_below_parents(chosen)) if all_ else [(one, 0) for one in chosen if not one.nested]
     rows = [(one, short[one.ref], depth) for one, depth in shown[: limit or None]]
-    columns = list(_columns(rows, names_of(workspace, chosen)))
+    drawn = list(columns(rows, names_of(workspace, chosen)))
     with output.paged():
-        output.lines(table.lines(columns, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+        output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 
 
-def _columns(rows: list[tuple[Summary, str, int]], projects: Mapping[str | None, str]) -> Iterator[Column]:
+def columns(rows: list[tuple[Summary, str, int]], projects: Mapping[str | None, str]) -> Iterator[Column]:
     """The columns of the table: add one here.
 
     Args:

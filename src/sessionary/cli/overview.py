@@ -1,0 +1,67 @@
+"""What `sessionary` shows without a command: the newest sessions, what is damaged, what will be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sessionary.cli import formatting, homes, output, table
+from sessionary.cli.list_cmd import columns
+from sessionary.cli.targets import all_summaries, names_of, tell_partly
+from sessionary.cli.text import one_line
+from sessionary.layouts.clock import believed
+from sessionary.model import SessionRef, Severity, Summary
+from sessionary.workspace import Workspace
+
+_NEWEST = 5
+_NAMED = 2
+"""How many of the damaged sessions, and of those that will be deleted, are named."""
+_WELL = frozenset({"ok", Severity.note.name})
+
+
+def overview() -> int:
+    """Print the overview; return the exit code."""
+    workspace = homes.workspace(None)
+    summaries, failure = all_summaries(workspace)
+    own = sorted(
+        (one for one in summaries if not one.nested), key=lambda one: believed(one.updated), reverse=True
+    )
+    if not own:
+        output.line("No sessions yet: `sessionary doctor` shows where they were looked for.")
+        output.line("`sessionary demo` shows what Sessionary does, `sessionary --help` all commands.")
+        return tell_partly(failure, "shown")
+    short = workspace.short_ids([one.ref for one in own])
+    kinds = len({one.ref.kind for one in own})
+    of_kinds = "" if kinds == 1 else f" of {formatting.count(kinds, 'kind')}"
+    output.line(output.paint(f"{formatting.count(len(own), 'session')}{of_kinds}", "bold"))
+    output.line()
+    rows = [(one, short[one.ref], 0) for one in own[:_NEWEST]]
+    drop = ("TURNS", "SIZE", "MSGS", "PROJECT", "HEALTH")
+    output.lines(
+        table.lines(
+            list(columns(rows, names_of(workspace, own[:_NEWEST]))), output.room(), stretch="TITLE", drop=drop
+        )
+    )
+    damaged = [one for one in own if one.health not in _WELL]
+    output.lines(_named("damaged", damaged, short, "red"))
+    output.lines(_named("deleted soon by its agent", _leaving(workspace), short, "yellow"))
+    output.line()
+    first = short[own[0].ref]
+    output.line(
+        f"sessionary show {first} · sessionary search WORDS · sessionary {'check' if damaged else 'list'}"
+    )
+    return tell_partly(failure, "shown")
+
+
+def _leaving(workspace: Workspace) -> list[Summary]:
+    """The sessions that an agent will delete within a week, the first to go first."""
+    return [one for agent in workspace.doctor(now=datetime.now(UTC)).agents for one in agent.leaving]
+
+
+def _named(what: str, found: list[Summary], short: dict[SessionRef, str], colour: str) -> Iterator[str]:
+    if not found:
+        return
+    names = ", ".join(one_line(short.get(one.ref, one.ref.session_id)) for one in found[:_NAMED])
+    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    yield ""
+    yield output.paint(f"{len(found):,} {what}", colour) + f": {names}{more}"
