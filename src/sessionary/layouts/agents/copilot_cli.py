@@ -20,7 +20,7 @@ from sessionary.disk.fs import is_file, read_bytes, size_of
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
-from sessionary.layouts.base import Part, PartKind
+from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.model import (
     AGENT,
@@ -132,11 +132,15 @@ class CopilotCliLayout(LogLayout):
     """The sessions of GitHub Copilot CLI below its folder."""
 
     name: ClassVar[str] = "copilot_cli"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("session-state/",)
 
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(HOME) or os.path.expanduser("~/.copilot"))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["copilot", f"--resume={ref.session_id}"]
 
     def _files(self) -> Iterator[str]:
         root = f"{self.home}/session-state"

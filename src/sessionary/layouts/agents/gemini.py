@@ -22,7 +22,7 @@ from sessionary.layouts.agents.fields import list_of, object_of, object_or_value
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.base import Retention, from_start
+from sessionary.layouts.base import Capability, Retention, from_start
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -72,6 +72,7 @@ class GeminiLayout(LogLayout):
     """The sessions of Gemini CLI below its folder."""
 
     name: ClassVar[str] = "gemini"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("tmp/",)
 
     @classmethod
@@ -87,6 +88,9 @@ class GeminiLayout(LogLayout):
         if age is None:
             return Retention(30, "the default of Gemini CLI")
         return Retention(int(age[1]) * _HOURS[age[2]] // 24, f"general.sessionRetention.maxAge in {path}")
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["gemini", "--resume", ref.session_id]
 
     def _files(self) -> Iterator[str]:
         for project in self._names(f"{self.home}/tmp"):

@@ -18,6 +18,7 @@ from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import cost_of, count_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.trees import Node, TreePlan
+from sessionary.layouts.base import Capability
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -51,11 +52,15 @@ class PiLayout(LogLayout):
     """The sessions of Pi below its folder."""
 
     name: ClassVar[str] = "pi"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("sessions/",)
 
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.path.expanduser(os.environ.get(HOME) or "~/.pi/agent"))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["pi", "--session", ref.locator]
 
     def _files(self) -> Iterator[str]:
         root = f"{self.home}/sessions"

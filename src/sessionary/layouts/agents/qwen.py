@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
 from sessionary.layouts.agents.trees import Node, TreePlan
+from sessionary.layouts.base import Capability
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -56,11 +57,15 @@ class QwenLayout(LogLayout):
     """The sessions of Qwen Code below its folder."""
 
     name: ClassVar[str] = "qwen"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("projects/", "tmp/")
 
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.path.expanduser(os.environ.get(RUNTIME) or os.environ.get(HOME) or "~/.qwen"))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        return ["qwen", "--resume", ref.session_id]
 
     def _files(self) -> Iterator[str]:
         for root in (f"{self.home}/projects", f"{self.home}/tmp"):
