@@ -21,6 +21,7 @@ from sessionary.layouts.agents.codex_shapes import (
     counts_of_prompt,
     facts_of_session,
     has_failed,
+    is_wrapped,
     notice_of,
     parent_of,
     parts_of,
@@ -169,7 +170,11 @@ class Decoder(Struct, array_like=True):
             texts = [*texts_of(payload.get("summary")), *texts_of(payload.get("content"))]
             yield from self._thought(about, "r", texts)
         elif kind == "agent_message":
-            yield about.message("user", AGENT, *parts_of(payload.get("content")))
+            message = about.message("user", AGENT, *parts_of(payload.get("content")))
+            if not self.titled:  # a sub-agent, whose task comes from another agent
+                self.titled = True
+                yield Fact("title", message.text.rpartition("Payload:\n")[2])
+            yield message
         elif kind in _NO_ITEMS:
             return
         elif kind and kind.endswith("_call"):
@@ -267,6 +272,9 @@ class Decoder(Struct, array_like=True):
     ) -> Iterator[Message | Fact]:
         """A message, unless another record stated it before."""
         text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
+        if source == "r" and role == "user" and is_wrapped(text) and not _HARNESS.match(text):
+            yield about.message(role, HARNESS, *parts)
+            return
         if role in ("user", "assistant") and self._known(f"{role} {text}", source):
             return
         if origin is None:

@@ -21,6 +21,7 @@ COUNTS = (
 """What a counter of tokens counts; the input includes what the cache read and wrote."""
 
 _IMAGE_MARK = re.compile(r"\s*</?image\b[^>]*>\s*")
+_HARNESS_TAG = re.compile(r"<([a-z][\w-]*)\b[^>]*>.*</\1>", re.DOTALL)
 _EXIT = re.compile(r"(?:^|\n)(?:Exit code|Process exited with code):? (-?\d+)")
 
 
@@ -102,6 +103,11 @@ def parts_of_event(payload: dict[str, Any]) -> list[Part]:
 def texts_of(content: Any) -> list[str]:
     """The texts of a content."""
     return [part.text for part in parts_of(content) if isinstance(part, Text)]
+
+
+def is_wrapped(text: str) -> bool:
+    """True for a text in a pair of tags, as the program wraps what it adds. What a user typed so has an event too."""
+    return text.startswith("<") and _HARNESS_TAG.fullmatch(text) is not None
 
 
 def arguments_of(payload: dict[str, Any]) -> Any:

@@ -20,7 +20,7 @@ from sessionary.layouts.agents.codex import CodexLayout
 from sessionary.layouts.base import Capability
 from sessionary.layouts.compressed import compressed_line
 from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import Cursor, Message, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.typed import numbered
@@ -262,6 +262,7 @@ def test_images_are_named_and_their_marks_are_no_words(home: Path) -> None:
         "<user_instructions>x</user_instructions>",
         "<turn_aborted>x</turn_aborted>",
         '<hook_prompt hook_run_id="1">x</hook_prompt>',
+        "<of_tomorrow>\nx\n</of_tomorrow>",
     ],
 )
 def test_what_the_program_adds_is_no_turn(home: Path, text: str) -> None:
@@ -269,6 +270,18 @@ def test_what_the_program_adds_is_no_turn(home: Path, text: str) -> None:
         home, write(home, meta(), says("user", text), says("developer", "Rules"), asked("Real", 2))
     )
     assert (found.turns, found.title, found.messages) == (1, "Real", 3)
+
+
+def test_what_the_program_adds_is_shown_once(home: Path) -> None:
+    text = "<environment_context>\n<cwd>/home/u/app</cwd>\n</environment_context>"
+    added = [says("user", text), asked(text)]
+    assert [one.origin for one in read(home, write(home, meta(), *added))] == ["harness"]
+
+
+def test_words_of_the_user_in_tags_are_a_turn(home: Path) -> None:
+    text = "<b>Fix it</b>"
+    assert summary(home, write(home, meta(), says("user", text), asked(text))).turns == 1
+    assert summary(home, write(home, meta(), says("user", "<b>Fix</b> it"))).turns == 1
 
 
 def test_an_editor_adds_its_context_before_the_words_of_the_user(home: Path) -> None:
@@ -909,6 +922,13 @@ def test_a_sub_agent_is_nested_below_its_parent(home: Path) -> None:
     assert (found[ID].nested, found[OTHER].turns) == (False, 1)
 
 
+def test_the_task_of_a_sub_agent_is_its_title(home: Path) -> None:
+    words = "Message Type: NEW_TASK\nSender: /root\nPayload:\nSearch the parser"
+    task = item("agent_message", author="/root", content=[{"type": "input_text", "text": words}])
+    found = summary(home, write(home, spawned(), task, says("assistant", "Found", 2), name=OTHER))
+    assert (found.title, found.turns) == ("Search the parser", 0)
+
+
 def test_a_fork_is_a_session_of_its_own(home: Path) -> None:
     write(home, *TALK)
     write(home, meta(OTHER, forked_from_id=ID), *turn(20, "Go", "On", (10, 0, 1), "f1"), name=OTHER, hour=10)
@@ -1105,6 +1125,16 @@ def test_what_is_added_is_read_alone(home: Path) -> None:
     )
     reader.go_on()
     assert reader.resets == 0
+
+
+def test_a_cursor_stays_small(home: Path) -> None:
+    many = [
+        one
+        for n in range(300)
+        for one in (asked(f"Question {n}", n), item("function_call", n, name="x", call_id=f"call_{n:024}"))
+    ]
+    (cursor,) = (one for one in CodexLayout(home).read(write(home, meta(), *many)) if isinstance(one, Cursor))
+    assert len(cursor.state) <= 4096
 
 
 def test_a_rollback_after_the_cursor_begins_anew(home: Path) -> None:
