@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import (
     OS_FS,
@@ -138,6 +138,7 @@ class MaestroLayout:
             stated.append(("modified", parse_time(session.modified)))
         changed = changed_at(now, place.st_mtime, place.st_ctime)
         updated, late = last_change(stated, changed, now, path)
+        metadata = {} if session is None else session.metadata
         files = [f"{folder}/{name}" for name in names if name[0] != "."]
         files += [file.path for box in self._boxes(ref) for file in crumb_files(self._fs, box, [])]
         return Header(
@@ -149,6 +150,8 @@ class MaestroLayout:
             sum(_size(self._fs, file) for file in files),
             problems=[*problems, *late],
             listed=listed,
+            cwd=_text(metadata.get("git_root")),
+            branch=_text(metadata.get("git_branch")),
         )
 
     def read(
@@ -236,6 +239,10 @@ def _is_own(path: str) -> bool:
 
 def _gone(ref: SessionRef) -> NotFound:
     return not_found(ref.locator, f"Work session '{ref.session_id}' not found")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _title(session: WorkSession) -> str | None:

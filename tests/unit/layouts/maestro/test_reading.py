@@ -50,3 +50,12 @@ def test_a_session_is_read_from_its_start_whatever_the_cursor(tmp_path: Path) ->
     first, *rest = layout.read(ref, Cursor(b"x"))
     assert isinstance(first, Reset)
     assert rest == list(layout.read(ref))
+
+
+def test_a_session_says_where_in_which_branch_it_was_started(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/topic\n")
+    layout, _ = post(tmp_path / "docs" / "sessions")
+    (ref,) = layout.discover()
+    summary = summary_of(layout, ref)
+    assert (summary.cwd, summary.branch) == (str(tmp_path), "topic")
