@@ -199,10 +199,6 @@ class TranscriptFile:
             raise storage_failed(error, "read", self._folder) from error
         return [os.path.join(self._folder, name) for name in names]
 
-    def conflict_name(self, now: datetime) -> str:
-        """A free name for the current version, if another is to replace it."""
-        return atomic.free_name(self.path, "conflict", fs=self._fs, now=now)
-
     def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
         try:
             atomic.replace(self.path, data, fs=self._fs, backup=backup, durable=durable)
@@ -305,7 +301,7 @@ class Session:
             except FileNotFoundError:
                 if not make:
                     raise
-                self._make()
+                make_folder(self.fs, self.folder)
         if only_append and self._swept and self.transcript.journal.unmoved:
             return found
         try:
@@ -345,9 +341,6 @@ class Session:
     def is_there(self) -> bool:
         """True if the session exists."""
         return is_session(self.fs, self.folder)
-
-    def _make(self) -> None:
-        make_folder(self.fs, self.folder)
 
     def loaded(self, found: os.stat_result | None, stored: StoredTranscript) -> None:
         """Store what a load returned to the caller. Without the lock: a reader never waits for a writer."""

@@ -231,7 +231,8 @@ class SessionStore:
         metadata = read_metadata(self._fs, session.folder, recovery_time=self._iso())
         report.problems = [*stored.problems, *metadata.problems]
         report.recovered_from = "backup" if stored.source == "backup" else None
-        self._warn(report)
+        if report.recovered_from:
+            _log.warning("transcript.jsonl of a session could not be read, its backup was")
         session.loaded(found, stored)
         return stored.values, metadata.value, report
 
@@ -527,9 +528,7 @@ class SessionStore:
         if not self._asked_mount:
             self._asked_mount = True
             self._tell_weakness(report)
-        return Writing(
-            session, report, self.durability, self.durability != "none", self.on_conflict, self._now
-        )
+        return Writing(session, report, self.durability, self.on_conflict, self._now)
 
     def _tell_weakness(self, report: Report) -> None:
         """Log once, at the first write, that the durability promises do not hold in this place."""
@@ -540,10 +539,6 @@ class SessionStore:
 
     def _iso(self) -> str:
         return self._now().astimezone(UTC).isoformat()
-
-    def _warn(self, report: Report) -> None:
-        if report.recovered_from:
-            _log.warning("transcript.jsonl of a session could not be read, its backup was")
 
 
 def _last_activity(stat: Callable[[str], os.stat_result], folder: str) -> int | None:

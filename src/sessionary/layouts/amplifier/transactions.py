@@ -254,7 +254,7 @@ def _swap(session: Session, now: datetime) -> tuple[str, list[str]]:
     aside: list[str] = []
     present = read_bytes(session.fs, session.transcript.path)
     if present is not None:
-        aside = [session.transcript.conflict_name(now)]
+        aside = [atomic.free_name(session.transcript.path, "conflict", fs=session.fs, now=now)]
         wholes.append(Whole(os.path.basename(aside[0]), (present,)))
     carry_out(session, RESTORE_CONFLICT, wholes, facts={"file": os.path.basename(kept[-1])}, now=now)
     return kept[-1], aside

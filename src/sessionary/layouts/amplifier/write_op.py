@@ -89,7 +89,6 @@ class Writing(Struct):
         session: the session.
         report: the report for the caller.
         durability: the level.
-        durable: False only for level ``none``.
         on_conflict: that of the store.
         now: the clock.
         must_flush: the transcript has lines that may not have been flushed.
@@ -99,11 +98,15 @@ class Writing(Struct):
     session: Session
     report: Report
     durability: Durability
-    durable: bool
     on_conflict: OnConflict
     now: Callable[[], datetime]
     must_flush: bool = False
     settled: bool = False
+
+    @property
+    def durable(self) -> bool:
+        """False only for the level ``none``."""
+        return self.durability != "none"
 
     # -- the transcript
 
