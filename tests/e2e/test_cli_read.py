@@ -159,7 +159,6 @@ def test_a_hit_as_json(make: Make, run: Run) -> None:
         "index": 1,
         "role": "assistant",
         "person": False,
-        "outside": False,
         "timestamp": None,
         "about": "2026-03-01T09:00:00Z",
         "part": "call",

@@ -158,7 +158,7 @@ def as_object(hit: Hit) -> dict[str, Any]:
         "index": hit.index,
         "role": hit.role,
         "person": hit.person,
-        "outside": hit.outside,
+        **({"outside": True} if hit.outside else {}),
         "timestamp": hit.time,
         "about": hit.about,
         "part": hit.part,

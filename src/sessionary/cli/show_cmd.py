@@ -243,7 +243,7 @@ def as_object(numbered: Numbered) -> dict[str, Any]:
         "index": numbered.index,
         "line": message.place.line,
         "turn": numbered.turn,
-        "outside": numbered.outside,
+        **({"outside": True} if numbered.outside else {}),
         "role": message.role,
         "text": message.text,
         "timestamp": message.time,

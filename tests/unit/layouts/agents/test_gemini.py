@@ -469,7 +469,11 @@ def test_what_was_rewound_is_shown_on_request_and_found(
     assert any("all green" in line for line in lines[begin:end]), "with the result of its call"
     assert any("Write a test" in line for line in lines[end:])
     shown = json.loads(run("show", "a1b2c3d4", "--branches", "--json"))["messages"]
-    assert [(one["index"], one["outside"]) for one in shown] == [(0, False), *[(1, True)] * 3, (1, False)]
+    assert [(one["index"], one.get("outside", False)) for one in shown] == [
+        (0, False),
+        *[(1, True)] * 3,
+        (1, False),
+    ]
     (hit,) = json.loads(run("search", "green", "--json"))["hits"]
     assert (hit["locator"], hit["outside"]) == ("a1b2c3d4:0", True)
     assert "outside of the conversation" in run("search", "green")
