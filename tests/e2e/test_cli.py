@@ -373,6 +373,7 @@ def test_show_json_has_the_fixed_words(make: Make, run: Run) -> None:
     first, second, third, _ = document["messages"]
     assert first == {
         "index": 0, "line": 1, "turn": 1, "role": "user", "text": "Fix the login race",
+        "timestamp": "2026-03-01T09:00:00Z", "tools": [], "results": [],
     }  # fmt: skip
     assert second["tools"] == [
         {"id": "t1", "name": "bash", "arguments": {"command": "pytest -q\n", "timeout": 60}}
