@@ -86,8 +86,11 @@ def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     if not isinstance(role, str):
         return Message(None, HARNESS, (Other("record", message),), place=place)
     content = message.get("content")
-    plain = isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS)
-    parts: tuple[Part, ...] = (Text(content),) if plain else tuple(typed_parts(message))
+    parts: tuple[Part, ...]
+    if isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS):
+        parts = (Text(content),)
+    else:
+        parts = tuple(typed_parts(message))
     origin = _origin(message, role, parts)
     return Message(role, origin, parts, _time(message), _word(message.get("id")), place=place)
 

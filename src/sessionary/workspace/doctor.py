@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sessionary.catalog import Catalog, query
-from sessionary.disk.fs import OS_FS
+from sessionary.disk.fs import OS_FS, size_of
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.base import Layout, Location, Retains, Retention
 from sessionary.model import Summary
@@ -102,14 +102,12 @@ def catalogue_state(catalog: Catalog) -> CatalogueState:
     """The catalogue as it is."""
     if catalog.path is None:
         return CatalogueState(None, None, None)
+    size = size_of(OS_FS, catalog.path)
     try:
-        size = OS_FS.stat(catalog.path).st_size
-        [(count,)] = query(catalog, "SELECT count(*) FROM sessions").rows
-    except OSError:
-        return CatalogueState(catalog.path, None, None)
+        rows = None if size is None else query(catalog, "SELECT count(*) FROM sessions").rows
     except SessionaryError:
-        return CatalogueState(catalog.path, size, None)
-    return CatalogueState(catalog.path, size, count)
+        rows = None
+    return CatalogueState(catalog.path, size, rows[0][0] if rows else None)
 
 
 def _version(text: str) -> list[tuple[int, str]]:

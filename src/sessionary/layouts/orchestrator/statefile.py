@@ -152,7 +152,7 @@ def _load(data: bytes, path: str, feature_id: str) -> tuple[dict[str, Any], list
         try:
             document = load_yaml(healed, path=path) if count else None
         except Corrupt:
-            count = 0
+            document, count = None, 0
         if not count:
             raise _corrupt(path, feature_id, error.message, error.details) from None
         words = "an indented status below feature_id, as written by the contract's scripts, is not valid YAML"
