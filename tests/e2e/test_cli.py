@@ -809,7 +809,7 @@ def test_json_lines_that_are_damaged_throughout_are_still_reported_line_by_line(
 
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     make(ROOT)
-    monkeypatch.setattr("sessionary.cli.list_cmd.as_object", lambda summary: 1 / 0)
+    monkeypatch.setattr("sessionary.workspace.documents.of_summary", lambda summary: 1 / 0)
     result = run("list", "--json")
     assert (result.code, json.loads(result.err)["error"]) == (1, "Bug")
     monkeypatch.setattr("sessionary.cli.list_cmd._columns", lambda *_: 1 / 0)

@@ -18,7 +18,7 @@ from sessionary.cli.targets import resolve, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
-from sessionary.workspace import Target, Workspace, in_turn, is_home
+from sessionary.workspace import Target, Workspace, documents, in_turn, is_home
 
 DAMAGED = Corrupt.exit_code
 
@@ -122,7 +122,7 @@ def _check(workspace: Workspace, target: Target) -> _Checked:
 def _objects(checked: _Checked) -> list[dict[str, Any]]:
     """The problems with the field names of docs/cli-json.md."""
     session = checked.name if checked.kind == "session" else None
-    return [{"session": session, **output.of_problem(problem)} for problem in checked.problems]
+    return [{"session": session, **documents.of_problem(problem)} for problem in checked.problems]
 
 
 def _report(checked: list[_Checked]) -> dict[str, Any]:

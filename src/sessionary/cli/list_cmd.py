@@ -16,7 +16,7 @@ from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import fit, one_line
 from sessionary.model import SessionRef, Severity, Summary
-from sessionary.workspace import KINDS, SHORT, Workspace
+from sessionary.workspace import KINDS, SHORT, Workspace, documents
 
 _WELL = frozenset({"ok", Severity.note.name})
 _HEALTHS = {
@@ -124,7 +124,7 @@ def list_command(
         chosen.sort(key=_SORTS[sort])
     if json_ or jsonl:
         shown = [one for one in chosen if not (top_level and one.nested)]
-        output.items(map(as_object, shown[: limit or None]), jsonl=jsonl)
+        output.items(map(documents.of_summary, shown[: limit or None]), jsonl=jsonl)
     elif chosen:
         _print(workspace, found, chosen, all_=all_, limit=limit)
         _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
@@ -192,33 +192,6 @@ def _title(summary: Summary, depth: int) -> str:
 def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:
     """A session without a known time of change passes both filters."""
     return when is None or ((since is None or when >= since) and (until is None or when < until))
-
-
-def as_object(summary: Summary) -> dict[str, Any]:
-    """A summary with the field names of docs/cli-json.md."""
-    ref = summary.ref
-    used = summary.total_usage()
-    return {
-        "id": ref.session_id,
-        "kind": ref.kind,
-        "agent": summary.agent,
-        "project": ref.project,
-        "title": summary.title,
-        "parent": summary.parent,
-        "messages": summary.messages,
-        "turns": summary.turns,
-        "turn_count": summary.turn_count,
-        "created": summary.created,
-        "updated": summary.updated,
-        "size": summary.size,
-        "health": summary.health,
-        "path": ref.locator,
-        "cwd": summary.cwd,
-        "branch": summary.branch,
-        "models": summary.models,
-        "tokens": None if used is None else used.tokens,
-        "cost": None if used is None else used.cost,
-    }
 
 
 def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:

@@ -13,6 +13,7 @@ from sessionary.cli.problems import problem_lines
 from sessionary.cli.targets import session as named
 from sessionary.cli.text import one_line, shell_line
 from sessionary.errors import Corrupt, Invalid, NotFound
+from sessionary.workspace import documents
 from sessionary.workspace.opening import Resume
 
 
@@ -50,7 +51,7 @@ def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: b
                 "command": found.command,
                 "folder": found.folder,
                 "folder_exists": found.is_there,
-                "problems": [output.of_problem(one) for one in found.problems],
+                "problems": [documents.of_problem(one) for one in found.problems],
             }
         )
         return Corrupt.exit_code if found.problems else 0

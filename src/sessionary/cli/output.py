@@ -21,7 +21,6 @@ import msgspec
 
 from sessionary.cli import pager
 from sessionary.errors import StorageFailed
-from sessionary.model import Problem
 
 WIDTH = 80
 WIDEST = 100
@@ -244,11 +243,6 @@ def values(documents: Iterable[Any]) -> None:
     """A stream of JSON documents, one per line."""
     for document in documents:
         line(_encode(document, sys.stdout))
-
-
-def of_problem(found: Problem) -> dict[str, Any]:
-    """A problem with the field names of docs/cli-json.md; its path is absolute."""
-    return found.as_dict() | {"path": os.path.abspath(found.path)}
 
 
 def items(documents: Iterable[Any], *, jsonl: bool) -> None:

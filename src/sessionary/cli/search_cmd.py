@@ -18,7 +18,7 @@ from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Query, SearchStats, Span
-from sessionary.workspace import Hits, Workspace, gathered
+from sessionary.workspace import Hits, Workspace, documents, gathered
 
 LIMIT = 50
 NOTHING_FOUND = 1
@@ -130,7 +130,7 @@ def search_command(
         found = _shown_alone(hits, progress)
         if jsonl:
             for hit in found:
-                output.values([as_object(hit)])
+                output.values([documents.of_hit(hit)])
                 output.flush()
         elif json_:
             output.value(_report(list(found), hits))
@@ -147,27 +147,6 @@ def _shown_alone(hits: Hits, progress: Progress) -> Iterator[Hit]:
     for hit in hits:
         progress.pause()
         yield hit
-
-
-def as_object(hit: Hit) -> dict[str, Any]:
-    """A hit with the field names of docs/cli-json.md."""
-    return {
-        "locator": f"{hit.ref.session_id}:{hit.index}",
-        "id": hit.ref.session_id,
-        "project": hit.ref.project,
-        "index": hit.index,
-        "role": hit.role,
-        "person": hit.person,
-        **({"outside": True} if hit.outside else {}),
-        "timestamp": hit.time,
-        "about": hit.about,
-        "part": hit.part,
-        "tool": hit.tool,
-        "text": hit.text,
-        "marks": hit.marks,
-        "cut": hit.cut,
-        "path": hit.ref.locator,
-    }
 
 
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:
@@ -259,7 +238,7 @@ def _mark(text: str, mark: Span) -> str:
 def _report(found: list[Hit], hits: Hits) -> dict[str, Any]:
     told = hits.stats
     return {
-        "hits": list(map(as_object, found)),
+        "hits": list(map(documents.of_hit, found)),
         "complete": hits.is_complete,
         "sessions": told.sessions,
         "bytes": told.bytes,

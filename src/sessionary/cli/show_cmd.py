@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Aside, Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
-from sessionary.workspace import Target, Workspace
+from sessionary.workspace import Target, Workspace, documents
 
 AROUND = 3
 _TURNS = re.compile(r"(-?\d+)|(-?\d+)?\.\.(-?\d+)?")
@@ -119,12 +118,12 @@ def show_command(
     elif json_ or jsonl:
         messages = _within(messages, window)
     if jsonl:
-        output.values(map(as_object, messages))
+        output.values(map(documents.of_message, messages))
     elif json_:
         output.value({
             "id": found.name if isinstance(found, Path) else found.session_id,
-            "messages": list(map(as_object, messages)),
-            "problems": list(map(output.of_problem, problems)),
+            "messages": list(map(documents.of_message, messages)),
+            "problems": list(map(documents.of_problem, problems)),
         })  # fmt: skip
     else:
         page = Page(
@@ -234,27 +233,6 @@ def _read(
     worst = max(problems, key=lambda problem: problem.severity, default=None)
     if empty and worst is not None and worst.severity > Severity.note:
         raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
-
-
-def as_object(numbered: Numbered) -> dict[str, Any]:
-    """A message with the field names of docs/cli-json.md."""
-    message = numbered.message
-    return {
-        "index": numbered.index,
-        "line": message.place.line,
-        "turn": numbered.turn,
-        **({"outside": True} if numbered.outside else {}),
-        "role": message.role,
-        "text": message.text,
-        "timestamp": message.time,
-        "tools": [
-            {"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.calls
-        ],
-        "results": [
-            {"id": result.call_id, "text": result.text, "is_error": result.is_error}
-            for result in message.results
-        ],
-    }
 
 
 def _chosen(messages: Iterable[Numbered], turns: Turns | None) -> Iterator[Numbered]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
+from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef
+from sessionary.workspace import documents
 from sessionary.workspace.family import Kin, descent
 
 _ROOMY = 60
@@ -63,7 +64,7 @@ def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
     for top in tops:
         for one, levels in descent(top):
             yield {
-                **list_cmd.as_object(one.summary),
+                **documents.of_summary(one.summary),
                 "relation": one.relation,
                 "depth": len(levels),
                 "orphan": one.orphan,

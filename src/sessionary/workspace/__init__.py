@@ -5,6 +5,7 @@ sessions    `Sessions`: which sessions there are, and which of them a name means
 naming      short ids
 changes     the operations that change sessions; the trash, and what can be undone
 family      parents and children
+documents   values as JSON objects
 costs       tokens and cost from event logs
 syncing     the remote, and the local sessions that are compared with it
 failures    folders that cannot be read
