@@ -177,10 +177,11 @@ class Workspace(Sessions):
             target: the session, or the file.
             first: the first index.
             last: the last index; None for all.
+            asides: the messages outside of the conversation too.
         """
         from sessionary.transcript.typed import numbered
 
-        for one in numbered(self.read(target)):
+        for one in numbered(self.read(target), asides=asides):
             if last is not None and one.index > last:
                 return
             if one.index >= first:
