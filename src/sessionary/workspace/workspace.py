@@ -170,7 +170,9 @@ class Workspace(Sessions):
 
         return read_file(self._fs, str(target))
 
-    def messages(self, target: Target, first: int = 0, last: int | None = None) -> Iterator[Numbered]:
+    def messages(
+        self, target: Target, first: int = 0, last: int | None = None, *, asides: bool = False
+    ) -> Iterator[Numbered]:
         """The messages of `read`, each with its index from 0, as in a `Hit`, and its turn.
 
         Args:
