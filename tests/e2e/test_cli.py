@@ -812,7 +812,7 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sessionary.workspace.documents.of_summary", lambda summary: 1 / 0)
     result = run("list", "--json")
     assert (result.code, json.loads(result.err)["error"]) == (1, "Bug")
-    monkeypatch.setattr("sessionary.cli.list_cmd._columns", lambda *_: 1 / 0)
+    monkeypatch.setattr("sessionary.cli.list_cmd.columns", lambda *_: 1 / 0)
     result = run("list")
     assert result.code == 1
     assert result.err.startswith("sessionary: bug in Sessionary: ZeroDivisionError")
