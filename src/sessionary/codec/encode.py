@@ -18,7 +18,6 @@ from stringzilla import find
 
 _encode = msgspec.json.Encoder().encode
 _space_out = msgspec.json.format
-_as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 # JSON outside strings is ASCII, so these bytes can only be characters of a string.
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
@@ -40,18 +39,10 @@ def encode_line(value: Any) -> bytes:
 
 def encode_document(value: Any) -> bytes:
     """Encode a whole JSON file, indented by two, without a final newline. `value` is a result of `sanitize`."""
-    text = _as_text(value).encode("utf-8", "backslashreplace")
-    try:
-        # `json` indents in Python, node by node, which takes three times as long as everything else.
-        document = _space_out(text, indent=2)
-    except (
-        msgspec.MsgspecError,
-        RecursionError,
-    ):  # a lone surrogate in a key; too deep nesting
-        document = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode(
-            "utf-8", "backslashreplace"
-        )
-    return document if document.isascii() else _escape_line_ends(document)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode(
+        "utf-8", "backslashreplace"
+    )
+    return text if text.isascii() else _escape_line_ends(text)
 
 
 def _escape_line_ends(text: bytes) -> bytes:

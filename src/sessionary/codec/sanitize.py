@@ -57,10 +57,8 @@ def _walk(value: Any, depth: int, path: set[int]) -> Any:
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value
-    if kind is dict:
-        return _walk_dict(value, depth, path)
-    if kind is list or kind is tuple:
-        return _walk_list(value, depth, path)
+    if kind is dict or kind is list or kind is tuple:
+        return _walk_container(value, depth, path)
     if kind is int or kind is float:
         return _number(value)
     # The object itself is part of the path: its fields may lead back to it, each time through a new dict.
@@ -72,46 +70,22 @@ def _walk(value: Any, depth: int, path: set[int]) -> Any:
     return form
 
 
-# The two loops check the frequent types themselves: a call of `_walk` costs as much as a short node.
-
-
-def _walk_dict(source: dict[Any, Any], depth: int, path: set[int]) -> Any:
+def _walk_container(
+    source: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int, path: set[int]
+) -> dict[str, Any] | list[Any] | str:
     mark = id(source)
     if mark in path:
         return CYCLE
     if depth > MAX_DEPTH:
         return _json_text(source, path)
     path.add(mark)
-    depth += 1
-    result: dict[str, Any] = {}
-    for key, item in source.items():
-        name = key if type(key) is str else _key(key, source, result)
-        kind = type(item)
-        if kind is str or kind is bool or item is None:
-            result[name] = item
-        elif kind is dict:
-            result[name] = _walk_dict(item, depth, path)
-        else:
-            result[name] = _walk(item, depth, path)
-    path.discard(mark)
-    return result
-
-
-def _walk_list(source: list[Any] | tuple[Any, ...], depth: int, path: set[int]) -> Any:
-    mark = id(source)
-    if mark in path:
-        return CYCLE
-    if depth > MAX_DEPTH:
-        return _json_text(source, path)
-    path.add(mark)
-    depth += 1
-    result: list[Any] = []
-    for item in source:
-        kind = type(item)
-        if kind is dict:
-            result.append(_walk_dict(item, depth, path))
-        else:
-            result.append(item if kind is str else _walk(item, depth, path))
+    result: dict[str, Any] | list[Any]
+    if isinstance(source, dict):
+        result = {}
+        for key, item in source.items():
+            result[key if type(key) is str else _key(key, source, result)] = _walk(item, depth + 1, path)
+    else:
+        result = [_walk(item, depth + 1, path) for item in source]
     path.discard(mark)
     return result
 

@@ -36,6 +36,7 @@ from sessionary.disk.fs import (
     read_at,
     refuse_placeholder,
     require_regular,
+    stat_or_none,
     storage_failed,
     sync_dir,
     write_all,
@@ -105,7 +106,6 @@ class Journal:
         identity: (device, inode) of the open file.
         size: its size in bytes after our last append.
         suspect: a flush failed; the next append replaces the file.
-        unmoved: at the last `enter`, the path still led to the open file.
         failure: error of a background flush that has not been raised yet.
         torn: path where the last append saved torn bytes; None if there were none.
     """
@@ -118,7 +118,6 @@ class Journal:
         self.identity = (0, 0)
         self.size = -1
         self.suspect = False
-        self.unmoved = False
         self.failure: StorageFailed | None = None
         self.torn: str | None = None
         self._fs = fs
@@ -133,39 +132,22 @@ class Journal:
         Raises:
             StorageFailed: the path cannot be examined.
         """
-        try:
-            return self._fs.stat(self.path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_failed(error, "look at", self.path) from error
+        return stat_or_none(self._fs, self.path)
 
     def enter(self, lock: FileLock) -> os.stat_result | None:
         """Take the lock of the journal's folder; return the stat of the file, or None.
-
-        Neither the journal nor the lock file ever leaves its folder. So while the path still leads to our open file,
-        the folder has not been moved, and the path of the lock file need not be checked.
 
         Raises:
             Locked: another holder kept the lock until the timeout.
             NotFound: the folder does not exist (FileNotFoundError).
             StorageFailed: the path cannot be examined.
         """
-        while True:
-            lock.acquire(look_at_name=False)
-            try:
-                found = self.look()
-                self.unmoved = (
-                    found is not None
-                    and self._open_file is not None  # the inode number of a closed file may have been reused
-                    and (found.st_dev, found.st_ino) == self.identity
-                )
-                if self.unmoved or lock.is_named():
-                    return found
-            except BaseException:
-                lock.release()
-                raise
+        lock.acquire()
+        try:
+            return self.look()
+        except BaseException:
             lock.release()
+            raise
 
     def append(self, data: bytes, found: os.stat_result | None) -> None:
         """Append whole lines, each ending in a newline. `found` is the result of a fresh `look`.

@@ -77,19 +77,11 @@ class FileLock:
         self._noted = False
         _locks.add(self)
 
-    def acquire(
-        self,
-        timeout: float = TIMEOUT,
-        *,
-        note: str | None = None,
-        exclusive: bool = True,
-        look_at_name: bool = True,
-    ) -> None:
+    def acquire(self, timeout: float = TIMEOUT, *, note: str | None = None, exclusive: bool = True) -> None:
         """Take the lock, waiting at most `timeout` seconds.
 
         With `note` (the name of an operation that may take long) the holder writes its identity and the start time
-        into the file, for waiters to report; appends, which hold the lock for microseconds, omit it. Without
-        `look_at_name` the caller checks that the folder was not moved (`is_named`).
+        into the file, for waiters to report; appends, which hold the lock for microseconds, omit it.
 
         Raises:
             Locked: another holder kept it until the timeout; `details` names it, as far as the system knows.
@@ -106,10 +98,11 @@ class FileLock:
                 self._fs.lock(self._fd, how)
             except OSError:
                 self._wait(timeout, how)
-            while look_at_name and not self.is_named():
+            while not self.is_named():
                 self._open()  # the folder was moved during the wait: our lock protects nothing
                 self._wait(timeout, how)
         except BaseException:
+            self.close()  # it may hold the lock
             self._thread.release()
             raise
         if note is not None:

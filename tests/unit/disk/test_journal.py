@@ -279,26 +279,6 @@ def entered(path: Path) -> tuple[Journal, FileLock]:
     return journal, lock
 
 
-def test_entering_tells_whether_the_open_file_stands_under_the_name(path: Path) -> None:
-    journal, lock = entered(path)
-    found = journal.enter(lock)
-    assert found is not None
-    assert (journal.unmoved, found.st_size) == (True, 2)
-    lock.release()
-    path.rename(path.with_name("old"))
-    assert journal.enter(lock) is None
-    assert not journal.unmoved
-    lock.release()
-
-
-def test_the_number_of_a_file_that_is_closed_proves_nothing(path: Path) -> None:
-    journal, lock = entered(path)
-    journal.close()
-    journal.enter(lock)
-    assert not journal.unmoved
-    lock.release()
-
-
 def test_a_folder_that_was_replaced_is_locked_by_its_own_lock_file(tmp_path: Path) -> None:
     folder, gone = tmp_path / "session", tmp_path / "gone"
     folder.mkdir()

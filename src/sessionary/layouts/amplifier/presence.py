@@ -118,7 +118,7 @@ def _is_held(fs: Fs, path: str) -> bool:
         return False
     lock = FileLock(path, fs)
     try:
-        lock.acquire(0, look_at_name=False)
+        lock.acquire(0)
     except Locked:
         return True
     except FileNotFoundError:

@@ -283,12 +283,8 @@ class Session:
         self.leave = self.lock.release  # releases the session to other writers
         self.recovered: transaction.Recovered | None = None
 
-    def enter(self, *, make: bool, only_append: bool = False) -> os.stat_result | None:
+    def enter(self, *, make: bool) -> os.stat_result | None:
         """Take the session: no other thread or process writes until `leave`. Returns the stat of the transcript.
-
-        A caller that only appends does not search for remains of a killed writer, as long as the transcript
-        is the file that we have open: an operation over several files commits by replacing it, so none has
-        been committed, and an uncommitted one is only cleaned up.
 
         Raises:
             Locked: another process or thread holds it.
@@ -302,8 +298,6 @@ class Session:
                 if not make:
                     raise
                 make_folder(self.fs, self.folder)
-        if only_append and self._swept and self.transcript.journal.unmoved:
-            return found
         try:
             if self.lock.is_abandoned() or not self._swept:
                 self._tidy()

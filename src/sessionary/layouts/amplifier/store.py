@@ -154,7 +154,7 @@ class SessionStore:
         kept = kept_of(messages)
         raws = [*map(writing.line_of, kept)]
         updates = None if metadata is None else sanitize(dict(metadata))
-        found = session.enter(make=True, only_append=metadata is None)
+        found = session.enter(make=True)
         try:
             new = writing.append(kept, raws, found)
             if new or updates is not None:
