@@ -51,7 +51,7 @@ class TreePlan:
         left_out: Callable[[dict[str, Any]], str | None] = lambda record: None,
         split: bool = False,
     ) -> None:
-        from sessionary.codec.seen import Seen  # here, since a list that reads nothing needs none
+        from sessionary.codec.seen import Seen, digest_of  # here, since a list that reads nothing needs none
 
         self.hidden: Counter[str] = Counter()
         self._node, self._left_out, self._split = node, left_out, split
@@ -59,7 +59,7 @@ class TreePlan:
         self._tree = Tree()
         self._gone: set[str] = set()
         self._shown: set[str] = set()
-        self._seen = Seen()
+        self._seen, self._digest_of = Seen(), digest_of
         self._previous: str | None = None
 
     def survey(self, record: dict[str, Any]) -> None:
@@ -89,8 +89,8 @@ class TreePlan:
         node = self._node(record)
         if node is None:
             return Verdict.SHOWN
-        key = node.id.encode("utf-8", "surrogatepass")
-        again = self._seen.add(key) is not None and not (self._split and node.id == self._previous)
+        again = self._seen.add(self._digest_of(node.id)) is not None
+        again = again and not (self._split and node.id == self._previous)
         self._previous = node.id
         if again:
             return Verdict.COPY

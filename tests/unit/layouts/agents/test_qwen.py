@@ -245,6 +245,15 @@ def test_records_of_one_id_are_pieces_of_one_message_and_later_ones_are_copies(h
     assert person.id == "u1"
 
 
+def test_copies_are_found_whatever_the_length_of_ids(home: Path) -> None:
+    def named(number: int) -> str:
+        return f"{ID[: 5 + number % 31]}{number}"
+
+    before = [None, *map(named, range(50))]
+    talk = [{**answer(1, f"text {n}"), "uuid": named(n), "parentUuid": before[n]} for n in range(50)]
+    assert len(read(home, write(home, *talk, *talk[::3]))) == 50
+
+
 def test_records_that_share_a_line_are_all_read(home: Path) -> None:
     ref = write(home, as_bytes(TALK[0]).rstrip() + as_bytes(TALK[1]), *TALK[2:])
     assert len(read(home, ref)) == 4
