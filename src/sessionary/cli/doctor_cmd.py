@@ -12,10 +12,7 @@ import click
 from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.text import one_line, short_path, wrap
 from sessionary.layouts.base import Location
-from sessionary.model import Severity
 from sessionary.workspace.doctor import AgentState, CatalogueState
-
-_WELL = frozenset({"ok", Severity.note.name})
 
 
 @click.command(
@@ -80,7 +77,7 @@ def _counted(one: AgentState) -> str:
     if one.nested:
         words.append(f"{one.nested:,} of sub-agents")
     words.append(formatting.size(one.size))
-    damaged = sum(count for health, count in one.health.items() if health not in _WELL)
+    damaged = sum(count for health, count in one.health.items() if health not in formatting.WELL)
     words.append(output.paint(f"{damaged:,} damaged", "red") if damaged else "none damaged")
     return ", ".join(words) if one.sessions or one.nested else "no sessions"
 

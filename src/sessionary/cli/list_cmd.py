@@ -18,10 +18,9 @@ from sessionary.cli.text import fit, one_line
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import KINDS, SHORT, Workspace, documents
 
-_WELL = frozenset({"ok", Severity.note.name})
 _HEALTHS = {
-    "ok": _WELL,
-    "damaged": frozenset(severity.name for severity in Severity) - _WELL,
+    "ok": formatting.WELL,
+    "damaged": frozenset(severity.name for severity in Severity) - formatting.WELL,
     **{severity.name: frozenset({severity.name}) for severity in Severity if severity > Severity.note},
 }
 """The values of `--health`, and the healths that each selects."""
@@ -221,7 +220,7 @@ def _say_more(home: Path | None, chosen: list[Summary], left_out: int, *, all_: 
         output.aside(f"{left_out:,} {do} not match these filters")
     if hidden := len(chosen) - shown:
         output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
-    damaged = sum(one.health not in _WELL for one in chosen)
+    damaged = sum(one.health not in formatting.WELL for one in chosen)
     if damaged:
         look = one_line(formatting.command(home, "check"))
         are = "session is" if damaged == 1 else "sessions are"

@@ -10,13 +10,12 @@ from sessionary.cli.list_cmd import columns
 from sessionary.cli.targets import all_summaries, names_of, tell_partly
 from sessionary.cli.text import one_line
 from sessionary.layouts.clock import believed
-from sessionary.model import SessionRef, Severity, Summary
+from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
 
 _NEWEST = 5
 _NAMED = 2
 """How many of the damaged sessions, and of those that will be deleted, are named."""
-_WELL = frozenset({"ok", Severity.note.name})
 
 
 def overview() -> int:
@@ -42,7 +41,7 @@ def overview() -> int:
             list(columns(rows, names_of(workspace, own[:_NEWEST]))), output.room(), stretch="TITLE", drop=drop
         )
     )
-    damaged = [one for one in own if one.health not in _WELL]
+    damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
     output.lines(_named("deleted soon by its agent", _leaving(workspace), short, "yellow"))
     output.line()
