@@ -92,7 +92,13 @@ def clean_up(
     done = []
     for row in stale:
         try:
-            done += _discard(files, row.slug, days, now, erase=erase)
+            with files.held(row.slug):
+                now_there = row_at(files.fs, row.path, row.slug)
+                if now_there is None or now_there.updated is None or not is_stale(now_there, days, now):
+                    continue  # it was resumed or removed since the check
+                cleaned_up.note(files.fs, files.folder, row.slug, now_there.updated, now)
+                moved_to = trash.discard(files.fs, row.path, now, erase=erase)
+                done.append(Cleaned(now_there, None if erase else moved_to))
         except SessionaryError as error:
             message, remedy = f"not moved: {error}", "try again later"
             problem = Problem("not_moved", Severity.note, row.path, None, None, message, remedy)
@@ -113,17 +119,6 @@ def _sweep(files: SessionFiles) -> None:
                     files.fs.unlink(os.path.join(folder, name))
             except (OSError, SessionaryError):
                 continue  # its writer is alive, or it is gone; the next clean-up checks again
-
-
-def _discard(files: SessionFiles, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:
-    with files.held(slug):
-        row = row_at(files.fs, files.path(slug), slug)
-        if row is None or not is_stale(row, days, now):
-            return []  # it was resumed or removed since the check
-        assert row.updated is not None  # else it is not old
-        cleaned_up.note(files.fs, files.folder, slug, row.updated, now)
-        moved_to = trash.discard(files.fs, row.path, now, erase=erase)
-        return [Cleaned(row, None if erase else moved_to)]
 
 
 def migrate(files: SessionFiles, slug: str | None, *, dry_run: bool) -> list[MigratedFile]:

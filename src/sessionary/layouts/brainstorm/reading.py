@@ -35,11 +35,8 @@ class Row(NamedTuple):
     Attributes:
         slug: the name of the file without its suffix.
         path: the file.
-        id: as in the file.
-        status: as in the file.
-        phase: as in the file.
+        id, status, phase, persona: as in the file.
         mode: as in the file; ``standard`` if missing.
-        persona: as in the file.
         ems: the score.
         iteration: the current iteration.
         ideas: number of ideas.

@@ -40,15 +40,6 @@ class Contract(NamedTuple):
     checksum: str
 
 
-class Acknowledgment(NamedTuple):
-    """The acknowledgment of one agent."""
-
-    agent: str
-    date: str
-    version: str
-    checksum: str
-
-
 class Verdict(NamedTuple):
     """Whether an acknowledgment is valid for a contract.
 
@@ -63,55 +54,39 @@ class Verdict(NamedTuple):
     reason: str | None
 
 
-def block(agent: str, contract: Contract, now: datetime) -> str:
-    """The acknowledgment in the words of the contract.
-
-    Raises:
-        Invalid: the agent has no name, or a name of several lines.
-    """
-    if not agent.strip() or not agent.isprintable():
-        raise Invalid(f"{agent!r} is not a valid agent name", hint="give a name or id on one line")
-    return (
-        f"{HEADING}\n\nAgent: {agent.strip()}\nDate: {stamp(now)}\nContract Version: {contract.version}\n"
-        f"Checksum: {contract.checksum}\n\nI acknowledge that I have read and will adhere to the"
-        f" Session State Specification v{contract.version}.\n"
-    )
-
-
-def blocks(text: str) -> dict[str, tuple[int, int, Acknowledgment]]:
-    """Every acknowledgment by agent, with its position; of two of one agent the last counts."""
-    starts = [found.start() for found in _BLOCK.finditer(text)]
-    found: dict[str, tuple[int, int, Acknowledgment]] = {}
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
-        fields = dict(_FIELD.findall(text, start, end))
-        if fields.get("Agent"):
-            values = (fields.get(name, "") for name in ("Date", "Contract Version", "Checksum"))
-            # Text that a user has written after a block is not part of it.
-            *_, last = _END.finditer(text, start, end)
-            found[fields["Agent"]] = start, last.end(), Acknowledgment(fields["Agent"], *values)
-    return found
-
-
-def with_block(text: str, agent: str, contract: Contract, now: datetime) -> str:
-    """The file with a new block of this agent in place of the old one, or at the end."""
-    new = block(agent, contract, now)
-    present = blocks(text).get(agent.strip())
-    if present is None:
-        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        return text + gap + new
-    start, end, _ = present
-    return text[:start] + new + text[end:]
-
-
 def record(fs: Fs, index: Index, spec: str | os.PathLike[str], agent: str, now: datetime) -> Path:
     """Record that an agent has read the contract; see `FeatureStore.acknowledge`."""
     contract = _contract(fs, spec)
-    block(agent, contract, now)  # refused before anything is created
+    if not agent.strip() or not agent.isprintable():
+        raise Invalid(f"{agent!r} is not a valid agent name", hint="give a name or id on one line")
+    agent = agent.strip()
+    new = (
+        f"{HEADING}\n\nAgent: {agent}\nDate: {stamp(now)}\nContract Version: {contract.version}\n"
+        f"Checksum: {contract.checksum}\n\nI acknowledge that I have read and will adhere to the"
+        f" Session State Specification v{contract.version}.\n"
+    )
     path = f"{index.home}/{ACKNOWLEDGMENT}"
     with index.held(make=True):
-        new = with_block(_stored(fs, index.home), agent, contract, now)
-        atomic.replace(path, (new.encode("utf-8", "surrogateescape"),), fs=fs)
+        text = _stored(fs, index.home)
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        start, end, _ = _blocks(text).get(agent) or (len(text), len(text), None)
+        whole = text[:start] + ("" if start < len(text) else gap) + new + text[end:]
+        atomic.replace(path, (whole.encode("utf-8", "surrogateescape"),), fs=fs)
     return Path(path)
+
+
+def _blocks(text: str) -> dict[str, tuple[int, int, Contract]]:
+    """The position of every acknowledgment and what it acknowledges, by agent; of two of one agent the last counts."""
+    starts = [found.start() for found in _BLOCK.finditer(text)]
+    found: dict[str, tuple[int, int, Contract]] = {}
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+        fields = dict(_FIELD.findall(text, start, end))
+        if fields.get("Agent"):
+            # Text that a user has written after a block is not part of it.
+            *_, last = _END.finditer(text, start, end)
+            contract = Contract(fields.get("Contract Version", ""), fields.get("Checksum", ""))
+            found[fields["Agent"]] = start, last.end(), contract
+    return found
 
 
 def require(fs: Fs, home: str, spec: str, agent: str) -> None:
@@ -145,7 +120,7 @@ def verdicts(fs: Fs, home: str, spec: str | os.PathLike[str], agent: str | None 
     Raises:
         NotFound: no contract at that path.
     """
-    present = {name: found[2] for name, found in blocks(_stored(fs, home)).items()}
+    present = {name: found[2] for name, found in _blocks(_stored(fs, home)).items()}
     contract = _contract(fs, spec)
     return [_verdict(name, present, contract) for name in (present if agent is None else [agent.strip()])]
 
@@ -162,7 +137,7 @@ def _contract(fs: Fs, spec: str | os.PathLike[str]) -> Contract:
     return Contract(found[1].decode() if found else "1.0", hashlib.sha256(data).hexdigest())
 
 
-def _verdict(agent: str, present: Mapping[str, Acknowledgment], contract: Contract) -> Verdict:
+def _verdict(agent: str, present: Mapping[str, Contract], contract: Contract) -> Verdict:
     given = present.get(agent)
     if given is None:
         return Verdict(agent, False, "has not acknowledged the contract")
