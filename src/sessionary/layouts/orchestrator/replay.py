@@ -44,8 +44,8 @@ class Replayed:
 
 def replay(values: Sequence[dict[str, Any]]) -> Replayed:
     """The state after these entries."""
-    times = [time for entry in values if (time := parse(entry.get("timestamp")))]
-    found = Replayed(len(values), times[0] if times else None)
+    times = (time for entry in values if (time := parse(entry.get("timestamp"))))
+    found = Replayed(len(values), next(times, None))
     operation = last_operation(values)
     if operation is not None:
         state = operation[entries.STATE]
@@ -53,7 +53,7 @@ def replay(values: Sequence[dict[str, Any]]) -> Replayed:
         found.started_at, found.last_updated = parse(state.get("started_at")), parse(operation["timestamp"])
         return found
     # In the sense of the contract's scripts: the last successful command with the key decides.
-    found.last_updated = max(times, default=None)
+    found.last_updated = None if found.first is None else max([found.first, *times])
     for entry in values:
         kind = entries.kind_of(entry)
         counts = kind in ("event", "phase") or entry.get("status") == entries.SUCCESS

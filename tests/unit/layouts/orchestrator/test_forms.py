@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
-from sessionary.layouts.orchestrator import statefile
+from sessionary.layouts.orchestrator import index, statefile
 from sessionary.layouts.orchestrator.rules import MODELS
 
 NOON = datetime(2025, 1, 9, 12, tzinfo=UTC)
@@ -36,3 +36,19 @@ def test_a_comment_is_kept(task: Any, comment: str) -> None:
     changed = statefile.changed_state(found, {"active_task": task})
     assert load_yaml(changed)["current_state"] == {**found.document["current_state"], "active_task": task}
     assert comment.strip().encode() in changed
+
+
+@given(
+    st.lists(
+        st.tuples(readable, readable, readable, st.sampled_from(["active", "paused", "odd"])), max_size=4
+    )
+)
+def test_a_list_as_we_write_it_is_read_as_any_other(rows: Any) -> None:
+    keys = ("feature_id", "started_at", "last_active", "status")
+    data = dump_yaml({"active_features": [dict(zip(keys, row, strict=True)) for row in rows]})
+    found, other = index.parse_index(data, "i"), index.parse_index(data + b"# a comment\n", "i")
+    assert (found.rows, found.document) == (other.rows, other.document)
+    assert [one._replace(line=None) for one in found.problems] == [
+        one._replace(line=None) for one in other.problems
+    ]
+    assert (found.error is None) == (other.error is None)
