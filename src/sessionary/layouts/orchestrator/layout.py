@@ -56,7 +56,7 @@ class FeatureLayout:
         root: the folder of the project, which holds `.ai-session`; or that folder itself. It need not exist.
         fs: the file system.
         project: what the features are said to belong to; by default the name of the project's folder.
-        now: the time in seconds since 1970, to tell what was changed a moment ago.
+        now: the time in seconds since 1970, to recognise what was changed a moment ago.
     """
 
     name: ClassVar[str] = "feature"
@@ -216,7 +216,7 @@ class FeatureLayout:
     def _stats(self, folder: str) -> Iterator[os.stat_result]:
         """The stat of each file in a folder and below it. Raises OSError.
 
-        Hidden files are left out: locks and temporary files come and go while somebody writes.
+        Hidden files are left out: locks and temporary files come and go while a process writes.
         """
         for name in self._fs.listdir(folder):
             if not name.startswith("."):
@@ -238,5 +238,5 @@ class FeatureLayout:
 
 
 def _is_shown(path: str) -> bool:
-    """False for hidden files: locks and temporary files come and go while somebody writes."""
+    """False for hidden files: locks and temporary files come and go while a process writes."""
     return not path.rpartition("/")[2].startswith(".")
