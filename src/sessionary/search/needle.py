@@ -62,17 +62,17 @@ class Needle:
 
     def __init__(self, text: str, *, case: bool = False) -> None:
         self.case = case
-        self.text = one_spaced(text)
+        self.text: str = one_spaced(text)
         if not self.text:
             raise Invalid("empty search text", operation="search", hint="give a word or a phrase")
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Invalid(f"{text!r} is not text", operation="search", hint="give it in UTF-8")
-        self.folded = self.text if case else self.text.casefold()
-        self.piece = max(_CUTS.split(self.folded), key=lambda piece: len(piece.encode()))
+        self.folded: str = self.text if case else self.text.casefold()
+        self.piece: str = max(_CUTS.split(self.folded), key=lambda piece: len(piece.encode()))
         self._bytes = self.piece.encode()
         self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
         # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
-        self.blind = not self.piece or self._search(self._bytes, self._bytes) != 0
+        self.blind: bool = not self.piece or self._search(self._bytes, self._bytes) != 0
 
     def may_be_in(self, data: bytes | str) -> bool:
         """False if the longest word is in no case in these bytes of UTF-8, or in this text."""
@@ -146,7 +146,7 @@ class ByteFilter:
         longest = max(needles, key=lambda needle: len(needle.piece.encode()), default=None)
         self._needle = longest
         self._escapes = _escapes_of(longest.piece, longest.case) if longest else None
-        self.blind = longest is None or longest.blind
+        self.blind: bool = longest is None or longest.blind
 
     def __call__(self, data: bytes) -> bool:
         """True if one of the lines may hold the needles."""

@@ -123,7 +123,7 @@ class Search:
     """
 
     def __init__(self, query: Query) -> None:
-        self.stats = SearchStats()
+        self.stats: SearchStats = SearchStats()
         self._query = query
         # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]

@@ -75,16 +75,16 @@ class Hits:
     """
 
     def __init__(self, search: Search, targets: builtins.list[SearchTarget], limit: int) -> None:
-        self.sessions = len(targets)
+        self.sessions: int = len(targets)
         self.size: int = sum(target.size for target in targets)
         self.stats: SearchStats = search.stats
-        self.limit = limit
+        self.limit: int = limit
         self.passed: Callable[[int], object] | None = None
-        self.count = 0
+        self.count: int = 0
         self.found_in: set[SessionRef] = set()
-        self.is_complete = True
-        self._search = search
-        self._targets = targets
+        self.is_complete: bool = True
+        self._search: Search = search
+        self._targets: builtins.list[SearchTarget] = targets
 
     def __iter__(self) -> Iterator[Hit]:
         for hit in self._search.hits(self._targets, passed=self.passed):

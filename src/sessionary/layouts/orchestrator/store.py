@@ -122,7 +122,7 @@ class FeatureStore:
         self.home: Path = place if place.name == names.HOME else place / names.HOME
         self.timeout = timeout
         self.agent = agent
-        self.last_report = Report()
+        self.last_report: Report = Report()
         self._require_ack = None if require_ack is None else os.fspath(require_ack)
         self._root = os.path.realpath(self.home)
         self._touched: dict[str, datetime] = {}
@@ -151,7 +151,7 @@ class FeatureStore:
 
     def _call(self, operation: str, file: str, feature_id: str | None) -> AbstractContextManager[None]:
         """Begin a call: an empty report, and a block whose errors name the operation and the file."""
-        self.last_report = Report(operation, feature_id)
+        self.last_report: Report = Report(operation, feature_id)
         return error_context(self._root, operation, file, feature_id)
 
     @contextmanager
