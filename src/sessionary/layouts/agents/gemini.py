@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,12 +18,13 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import decode as decode_as
 
 from sessionary.disk.fs import not_found, read_bytes
-from sessionary.errors import StorageFailed
+from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.agents.fields import list_of, object_of, object_or_value, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, Retention, from_start
+from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -90,7 +92,18 @@ class GeminiLayout(LogLayout):
         return Retention(int(age[1]) * _HOURS[age[2]] // 24, f"general.sessionRetention.maxAge in {path}")
 
     def resume_command(self, ref: SessionRef) -> list[str]:
-        return ["gemini", "--resume", ref.session_id]
+        return ["gemini", "--resume", self._whole_id(ref) or ref.session_id]
+
+    def _whole_id(self, ref: SessionRef) -> str | None:
+        """The id that a session states: its file is named after the first eight characters."""
+        if ref.locator.endswith(".json"):
+            stated = setting(self._fs, ref.locator, "sessionId")
+            return stated if isinstance(stated, str) else None
+        with suppress(SessionaryError):
+            for item in read_jsonl(self._fs, ref.locator):
+                if isinstance(item, Record) and isinstance(item.value.get("sessionId"), str):
+                    return str(item.value["sessionId"])
+        return None
 
     def _files(self) -> Iterator[str]:
         for project in self._names(f"{self.home}/tmp"):

@@ -151,7 +151,7 @@ class FeatureStore:
 
     def _call(self, operation: str, file: str, feature_id: str | None) -> AbstractContextManager[None]:
         """Begin a call: an empty report, and a block whose errors name the operation and the file."""
-        self.last_report: Report = Report(operation, feature_id)
+        self.last_report = Report(operation, feature_id)
         return error_context(self._root, operation, file, feature_id)
 
     @contextmanager

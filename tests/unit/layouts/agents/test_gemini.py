@@ -515,3 +515,18 @@ def test_public_cases(case: str, live: list[str], hidden: int) -> None:
     assert note.message.startswith(f"{hidden} record")
     asides = [one.message.text for one in layout.read(ref) if isinstance(one, Aside)]
     assert asides == {"G01": ["c", "d"], "G02": ["a", "b"], "G04": ["a"]}[case], "still there, and marked"
+
+
+def test_a_session_is_continued_by_its_whole_id(tmp_path: Path) -> None:
+    chats = tmp_path / "tmp" / "slug" / "chats"
+    chats.mkdir(parents=True)
+    log, document = (
+        chats / f"session-2026-03-01T09-00-{ID[:8]}.jsonl",
+        chats / "session-2026-03-01T09-00-ffffffff.json",
+    )
+    log.write_text(json.dumps({"sessionId": ID}) + "\n")
+    document.write_text(json.dumps({"sessionId": "ffffffff-1", "messages": []}, indent=2))
+    layout = GeminiLayout(tmp_path)
+    found = {ref.locator: layout.resume_command(ref) for ref in layout.discover()}
+    assert found[str(log)] == ["gemini", "--resume", ID]
+    assert found[str(document)] == ["gemini", "--resume", "ffffffff-1"]
