@@ -82,7 +82,8 @@ class Writer(Step):
             Corrupt, StorageFailed: the next pull does the rest.
         """
         notes = []
-        for name in sorted(found.verdicts, key=lambda name: (_is_document(mine.get(name)), name)):
+        documents = {name for name, here in mine.items() if here.kind is PartKind.DOCUMENT}
+        for name in sorted(found.verdicts, key=lambda name: (name in documents, name)):
             verdict = found.verdicts[name]
             if verdict in (Verdict.SAME, Verdict.OURS, Verdict.HELD):
                 continue
@@ -132,7 +133,8 @@ class Writer(Step):
         if here is not None and here.origin:
             self._add_to_unredacted(path, theirs, here)
             return
-        if here is not None and theirs.part.redacted and not _was_redacted(agreed, name):
+        before = agreed.head.part(name) if agreed is not None else None
+        if here is not None and theirs.part.redacted and not (before is not None and before.redacted):
             raise Conflict(
                 f"{name}: {_REDACTED}", path=path, hint="give this device the same rules for redaction"
             )
@@ -400,14 +402,5 @@ def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes
     yield from tail
 
 
-def _was_redacted(agreed: SyncedState | None, name: str) -> bool:
-    part = agreed.head.part(name) if agreed is not None else None
-    return part is not None and part.redacted
-
-
 def _is_conversation(part: LocalPart | None) -> bool:
     return part is not None and part.kind is PartKind.JOURNAL
-
-
-def _is_document(part: LocalPart | None) -> bool:
-    return part is not None and part.kind is PartKind.DOCUMENT

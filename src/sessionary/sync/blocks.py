@@ -150,7 +150,7 @@ def pack(file: Bytes, start: int, end: int, prev: str) -> tuple[str, bytes]:
     raw = file.read(start, end - start)
     before = file.read(start - back, back) if (back := _look_back(file, start, raw)) else b""
     header = {"v": FORMAT, "prev": prev, "raw": len(raw), "back": back}
-    body = _compressor(before).compress(raw)
+    body = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(before)).compress(raw)
     return follow(prev, raw), json.dumps(header, separators=(",", ":")).encode() + b"\n" + body
 
 
@@ -219,10 +219,6 @@ def _decompress(stored: Stored, before: bytes) -> bytes:
         return reader.decompress(stored.body, max_output_size=stored.raw)
     except zstandard.ZstdError as error:
         raise _damaged(stored.chain[:32], str(error)) from None
-
-
-def _compressor(before: bytes) -> zstandard.ZstdCompressor:
-    return zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(before))
 
 
 def _dictionary(before: bytes) -> zstandard.ZstdCompressionDict | None:

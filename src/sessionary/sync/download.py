@@ -271,7 +271,8 @@ def fetch(
         Corrupt: head and blocks contradict each other.
     """
     if part.data is not None:
-        return _from_head(part, spool)
+        raw = inline_bytes(part)
+        return Theirs(part, 0, [Piece(len(raw), part.chain)], [], spool, raw)
     first = min(begins, part.n)
     # The blocks before them hold at least one byte each.
     behind = Range(space, part.name, first, part.n, part.size - first)
@@ -356,11 +357,6 @@ def _not_there(name: str, of: Range) -> RemoteError:
         details={MISSING: name},
         hint="another machine is pushing, or the remote lags; pull again",
     )
-
-
-def _from_head(part: PartHead, spool: Spool) -> Theirs:
-    raw = inline_bytes(part)
-    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], spool, raw)
 
 
 def inline_bytes(part: PartHead) -> bytes:

@@ -67,10 +67,6 @@ FEW = 5
 BOTH_CHANGED = "changed here and on the remote; a pull keeps both versions"
 
 
-def _utc() -> datetime:
-    return datetime.now(UTC)
-
-
 class Engine(Step):
     """Synchronises the sessions of one layout on this machine with a remote.
 
@@ -105,7 +101,7 @@ class Engine(Step):
         patience: float = TIMEOUT,
         block: int = BLOCK,
         fs: Fs = OS_FS,
-        now: Callable[[], datetime] = _utc,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.layout = layout

@@ -320,7 +320,7 @@ class Guard(Step):
     ) -> tuple[dict[Item, str], set[Item]]:
         """Return the damaged files in a bundle, and all files of the agreed one if there are any."""
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size)))
-        if not any(self._may_be_damaged(one) for one in items):
+        if not any(not one.data or self._layout.faults(one.name, one.data) for one in items):
             return {}, set()
         pieces = agreed.pieces.get(part.name, [])
         with self._states.spool() as spool:
@@ -336,9 +336,6 @@ class Guard(Step):
         names = {one.name for one in damaged}
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(damaged)
         return self._laid_down(ref, here, items | {one for one in before if one.name in names})
-
-    def _may_be_damaged(self, one: Item) -> bool:
-        return not one.data or bool(self._layout.faults(one.name, one.data))
 
     def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:
         lines = list(bundles.pack_items(items))

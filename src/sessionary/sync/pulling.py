@@ -136,7 +136,7 @@ class Puller(Step):
             error.hint = _healer(head)
             return outcome
         if not isinstance(error, RemoteError) or MISSING not in error.details:
-            self._states.forget_hole(record.name)
+            self._states.holes.forget(record.name)
             return outcome
         block = str(error.details[MISSING])
         first = self._states.hole(record.name, Hole(record.etag, block, now))

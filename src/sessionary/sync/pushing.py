@@ -369,7 +369,8 @@ class Pusher(Step):
         ]:
             if not self._remote.put_block(head.space, block, data):
                 doubted.append((block, data))
-        sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
+        chains = head.chains()
+        sent = {name: one.pieces for name, one in drafts.items() if chains.get(name) == one.part.chain}
         unsure = together(assumed(agreed.head, drafts, matched), put_numbers(drafts))
         pieces = {**agreed.pieces, **sent}
         return SyncedState(head, "", pieces, ref.locator, unsure=unsure, held=agreed.held), doubted
@@ -483,8 +484,3 @@ def _is_sent(agreed: SyncedState, mine: Mapping[str, LocalPart], matched: Mappin
     if not agreed.etag or agreed.head.deleted:
         return False
     return all(matched[part].same and part in agreed.pieces for part in mine)
-
-
-def _goes(part: PartHead, drafts: Mapping[str, Draft]) -> bool:
-    """True if the head has the drafted version of the file."""
-    return part.name in drafts and drafts[part.name].part.chain == part.chain

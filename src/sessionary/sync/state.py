@@ -168,6 +168,7 @@ class States:
     Attributes:
         intents: what was to be agreed when the last push was interrupted; see `intend` and `give_up`.
         moves: the sessions that give way, until they have done so.
+        holes: the missing blocks; see `hole`.
         taken: the length of journals before they were rewound, by this device or by another one as far as known.
     """
 
@@ -181,7 +182,7 @@ class States:
             folder, ".taken.json", dict[str, list[Piece]], fs
         )
         self._spent: Records[_Spent] = Records(folder, ".spent.json", _Spent, fs)
-        self._holes: Records[Hole] = Records(folder, ".hole.json", Hole, fs)
+        self.holes: Records[Hole] = Records(folder, ".hole.json", Hole, fs)
         self._above: dict[str, int] = {}
 
     def lock(self) -> FileLock:
@@ -276,19 +277,15 @@ class States:
 
         A clock that was set back begins anew.
         """
-        known = self._holes.get(name)
+        known = self.holes.get(name)
         if (
             known is not None
             and msgspec.structs.replace(known, at=found.at) == found
             and known.at <= found.at
         ):
             return known.at
-        self._holes.put(name, found)
+        self.holes.put(name, found)
         return found.at
-
-    def forget_hole(self, name: str) -> None:
-        """All blocks are there."""
-        self._holes.forget(name)
 
     def forget(self, name: str) -> None:
         """Forget the agreed state: files and head are then compared byte by byte."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -183,5 +183,5 @@ class Removed:
             raise trouble
         return None
 
-    def _names(self, folder: str, form: re.Pattern[str]) -> Iterator[str]:
-        yield from sorted(name for name in names_in(self._fs, folder) or () if form.fullmatch(name))
+    def _names(self, folder: str, form: re.Pattern[str]) -> list[str]:
+        return sorted(name for name in names_in(self._fs, folder) or () if form.fullmatch(name))

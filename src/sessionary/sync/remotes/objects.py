@@ -237,7 +237,8 @@ class ObjectStoreRemote:
         )
         page = list(islice(listed, self._page_heads + 1))
         kept = page[: self._page_heads]
-        heads = [one for one in self._pool.map(self._head_as_listed, kept) if one is not None]
+        found = self._pool.map(lambda one: self._fetched.get(*one) or self._fetch_head(one[0]), kept)
+        heads = [one for one in found if one is not None]
         following = kept[-1][0] if len(page) > len(kept) else None
         self._fetched.follow(after, heads, following)
         return HeadPage(tuple(one.head for one in heads), following)
@@ -332,10 +333,6 @@ class ObjectStoreRemote:
         )
 
     # -- objects
-
-    def _head_as_listed(self, listed: tuple[str, str]) -> CachedHead | None:
-        """Return a listed head with its bytes: fetched, unless this version is cached."""
-        return self._fetched.get(*listed) or self._fetch_head(listed[0])
 
     def _fetch_head(self, name: str) -> CachedHead | None:
         got = self._get(self._head_path(name))
