@@ -131,8 +131,6 @@ class HybridSessionStore(SessionStore):
             Place(self._root, named, called, folder, home, state, bindings, event_logs, chosen, quiet),
             connect,
         )
-        self._worker.look_through()
-        self._worker.listen()
         _stores.add(self)
         weakref.finalize(self, self._worker.forgotten).atexit = False
 

@@ -81,6 +81,9 @@ class SyncWorker:
         self._turn = threading.Lock()
         self.background = BackgroundSync(self._send)
         self._listeners = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
+        if place.logs:  # an appended event schedules its session
+            self._listeners.append(self.background.touched)
+        self.background.look_through(self._look_through)
 
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
         """Use another file system and clock, for tests."""
@@ -110,15 +113,6 @@ class SyncWorker:
         self.presence.leave_all()
 
     # -- background sync
-
-    def look_through(self) -> None:
-        """Schedule a check for sessions that earlier programs left unsent."""
-        self.background.look_through(self._look_through)
-
-    def listen(self) -> None:
-        """Listen to events that this program appends, if logs are synchronised."""
-        if self._place.logs:
-            self._listeners.append(self.background.touched)
 
     def _look_through(self) -> list[str]:
         """Return all local sessions, and list the remote once: it may have lost some.
