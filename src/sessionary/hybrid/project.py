@@ -19,7 +19,6 @@ from sessionary.sync.identity import Named, Repositories
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.rules import Rules
 from sessionary.sync.settings import SETTINGS_FILE, Settings, load_settings, read_identity, settings_file
-from sessionary.xdg import xdg_folder
 
 if TYPE_CHECKING:
     from sessionary.sync.cosmos_config import CosmosConfig
@@ -44,7 +43,7 @@ class Chosen:
     @classmethod
     def of_user(cls) -> Chosen:
         """Return the settings that the commands use."""
-        path = settings_file(xdg_folder("XDG_CONFIG_HOME", "~/.config"), os.environ)
+        path = settings_file()
         return cls(path, bool(os.environ.get(SETTINGS_FILE)))
 
     def rules(self, project: str, *, logs: bool) -> Rules:

@@ -74,6 +74,9 @@ class Repositories:
         find: for a project that is not in `places`, its possible folders.
         bindings: the projects of folders without a repository.
         fs: the file system.
+
+    Attributes:
+        places: as given.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class Repositories:
         bindings: Bindings | None = None,
         fs: Fs = OS_FS,
     ) -> None:
-        self._places = {project: os.fspath(folder) for project, folder in places.items()}
+        self.places = {project: os.fspath(folder) for project, folder in places.items()}
         self._find = find
         self._fs = fs
         self.bindings: Bindings = bindings or Bindings(fs=fs)
@@ -119,7 +122,7 @@ class Repositories:
             return None
         if base_of(identity) is not None:
             return self._local_folder(identity)
-        names = ((project, self.named(project)) for project in sorted(self._places))
+        names = ((project, self.named(project)) for project in sorted(self.places))
         for project, named in names:
             if named is not None and named.folder is None and named.base + named.way == identity:
                 return project
@@ -128,18 +131,10 @@ class Repositories:
             hint="clone it, or give its folder; its sessions wait on the remote",
         )
 
-    def names(self) -> list[str]:
-        """Return the layout names of the projects whose folders are known here."""
-        return list(self._places)
-
-    def folder(self, project: str) -> str:
-        """Return the folder of a project of `names`."""
-        return self._places[project]
-
     def named(self, project: str) -> Named | None:
         """Return the derived name of a project's folder, before binding; None if it is not here."""
         if project not in self._names:
-            place = self._places.get(project)
+            place = self.places.get(project)
             folders = [place] if place is not None else list(self._find(project))
             folders.sort(key=lambda folder: repository_of(folder, self._fs) is None)
             self._names[project] = name_of(folders[0], self._fs) if folders else None
@@ -149,7 +144,7 @@ class Repositories:
         base, stem, way = base_of(identity), without_way(identity), identity[len(without_way(identity)) :]
         bound = self.bindings.known()
         undecided: NotFound | None = None
-        for project in sorted(self._places):
+        for project in sorted(self.places):
             named = self.named(project)
             if named is None or named.folder is None or named.way != way:
                 continue
@@ -183,7 +178,7 @@ class Repositories:
     def alike(self, base: str) -> set[str]:
         """Return the real paths of local folders that are named by this ``folder:<name>``."""
         alike = set()
-        for project, place in self._places.items():
+        for project, place in self.places.items():
             segments = os.path.realpath(place).split(os.sep)
             if any(folder_name(segment) == base for segment in segments):  # otherwise git need not be run
                 named = self.named(project)

@@ -22,6 +22,7 @@ from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes import check_address, cosmos_address
 from sessionary.sync.rules import Rules
+from sessionary.xdg import xdg_folder
 
 SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
 """Environment variable with the path of another settings file."""
@@ -66,16 +67,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return Rules(self.include, self.exclude, self.logs, redaction)
 
 
-def settings_file(folder: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the path of the settings file; None if there is no place for it.
-
-    Args:
-        folder: our configuration folder.
-        environ: the environment.
-    """
-    named = environ.get(SETTINGS_FILE)
+def settings_file() -> str | None:
+    """Return the path of the settings file; None if there is no place for it."""
+    named = os.environ.get(SETTINGS_FILE)
     if named:
         return os.path.expanduser(named)
+    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
     return None if folder is None else os.path.join(folder, "sync.json")
 
 

@@ -80,7 +80,7 @@ def settings_at(path: Path | None) -> Path:
     """
     if path is not None:
         return path
-    usual = settings_file(xdg_folder("XDG_CONFIG_HOME", "~/.config"), os.environ)
+    usual = settings_file()
     if usual is None:
         raise Invalid("no home directory for the settings", hint="use --settings FILE")
     return Path(usual)

@@ -140,11 +140,10 @@ def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[
 
 def _rows(projects: Repositories) -> Iterator[Row]:
     seen = set()
-    for project in sorted(projects.names()):
+    for project, folder in sorted(projects.places.items()):
         named = projects.named(project)
         if named is None:
             continue
-        folder = projects.folder(project)
         try:
             identity = projects.identity(SessionRef("", "", "", project))
         except NotFound as error:

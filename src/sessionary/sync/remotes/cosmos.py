@@ -186,15 +186,7 @@ class CosmosRemote:
 
     def _delete(self, pk: str, name: str, version: str) -> bool:
         def work(container: ContainerProxy, answer: ResponseHeaders) -> bool:
-            from azure.core import MatchConditions
-
-            container.delete_item(
-                name,
-                pk,
-                etag=version,
-                match_condition=MatchConditions.IfNotModified,
-                response_hook=answer,
-            )
+            container.delete_item(name, pk, response_hook=answer, **_if_match(version))
             return True
 
         return self._link.ask(work, _CHANGED, _GONE) is True
@@ -238,15 +230,7 @@ class CosmosRemote:
         """Return the new etag of an item; None if its etag has changed, or it does not exist."""
 
         def work(container: ContainerProxy, answer: ResponseHeaders) -> str:
-            from azure.core import MatchConditions
-
-            container.replace_item(
-                item["id"],
-                item,
-                etag=etag,
-                match_condition=MatchConditions.IfNotModified,
-                response_hook=answer,
-            )
+            container.replace_item(item["id"], item, response_hook=answer, **_if_match(etag))
             return _etag(answer)
 
         return self._link.ask(work, _CHANGED, _GONE)
@@ -293,6 +277,12 @@ class CosmosRemote:
 
     def _space(self, space: str) -> str:
         return f"b!{self._tenant}!{_checked(space)}"
+
+
+def _if_match(etag: str) -> dict[str, Any]:
+    from azure.core import MatchConditions
+
+    return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 
 def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:

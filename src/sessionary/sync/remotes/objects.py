@@ -213,7 +213,7 @@ class ObjectStoreRemote:
     # -- the verbs
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
-        return self._create(self._block_path(space, block), data) is not None
+        return self._write(self._block_path(space, block), data, None) is not None
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
         page = list(islice(self._range(space, first, stop, after), self._page_blocks + 1))
@@ -228,7 +228,7 @@ class ObjectStoreRemote:
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
         path, stored = self._head_path(name), secrets.token_bytes(NONCE) + bytes(data)
-        return self._create(path, stored) if etag is None else self._replace(path, stored, etag)
+        return self._write(path, stored, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
         folder = f"{self._root}/heads"
@@ -303,13 +303,13 @@ class ObjectStoreRemote:
         self._pool.shutdown()
 
     def _check_conditions(self, path: str) -> None:
-        first = self._create(path, b"1")
-        if first is None or self._create(path, b"2") is not None:
+        first = self._write(path, b"1", None)
+        if first is None or self._write(path, b"2", None) is not None:
             raise self._unfit("it overwrites an existing object although the request forbids it")
-        second = self._replace(path, b"3", first)
+        second = self._write(path, b"3", first)
         if second is None or second == first:
             raise self._unfit("it refuses to replace an object with the right etag")
-        if self._replace(path, b"4", first) is not None:
+        if self._write(path, b"4", first) is not None:
             raise self._unfit("it replaces an object although its etag differs")
         got = self._get(path)
         if got is None or (got.data, got.etag) != (b"3", second):
@@ -317,7 +317,7 @@ class ObjectStoreRemote:
 
     def _check_order(self, folder: str) -> None:
         for name in ("a-1", "B", "a"):
-            self._create(f"{folder}/{name}", b"")
+            self._write(f"{folder}/{name}", b"", None)
         every, behind = (
             [meta["path"][len(folder) + 1 :] for meta in islice(self._raw(folder, at), 5)]
             for at in (None, "a")
@@ -344,32 +344,23 @@ class ObjectStoreRemote:
     def _head_path(self, name: str) -> str:
         return f"{self._root}/heads/{_checked(name)}"
 
-    def _create(self, path: str, data: bytes) -> str | None:
-        """Create an object; return its etag, or None if it exists, which is verified."""
-        for _ in range(LOOKS):
-            try:
-                return self._put(path, data, "create")
-            except _Taken:
-                if self._exists(path):
-                    return None
-        raise RemoteError(f"{path} keeps being changed by other writers", retryable=True)
+    def _write(self, path: str, data: bytes, etag: str | None) -> str | None:
+        """Replace the object with this etag, or with None create it; return its new etag.
 
-    def _replace(self, path: str, data: bytes, etag: str) -> str | None:
-        """Replace the object with this etag; return its new etag, or None if it has changed or is missing."""
-        mode = {"version": etag} if self._by_version else {"e_tag": etag}
+        None if it exists (which is verified), has changed, or is missing.
+        """
+        refuse_large(path, data, LARGEST_BLOCK + NONCE)
+        mode: Any = {"version" if self._by_version else "e_tag": etag} if etag is not None else "create"
         for _ in range(LOOKS):
             try:
-                return self._put(path, data, mode)
+                put = self._ask(path, lambda: self._store.put(path, data, mode=mode, use_multipart=False))
+                return self._etag(put)
             except _Other:
                 return None
-            except _Taken:
-                continue  # 409: a concurrent write, which may have failed
+            except _Taken:  # 409: perhaps a concurrent write, which may have failed
+                if etag is None and self._exists(path):
+                    return None
         raise RemoteError(f"{path} keeps being changed by other writers", retryable=True)
-
-    def _put(self, path: str, data: bytes, mode: Any) -> str:
-        refuse_large(path, data, LARGEST_BLOCK + NONCE)
-        put = self._ask(path, lambda: self._store.put(path, data, mode=mode, use_multipart=False))
-        return self._etag(put)
 
     def _get(self, path: str) -> _Got | None:
         """Return an object and its etag; None if it is missing."""
