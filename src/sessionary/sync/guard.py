@@ -340,7 +340,7 @@ class Guard(Step):
     def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:
         lines = list(bundles.pack_items(items))
         state = b"".join(lines)
-        path = self._surveyor.copies.get(ref.locator, f"{bundles.NAME} held", state, lambda: iter(lines))
+        path = self._surveyor.derived(ref.locator, f"{bundles.NAME} held", state, lambda: iter(lines))
         # A stamp of its own: with that of the files, this bundle would be taken for the one that was sent.
         return here._replace(path=path, size=len(state), stamp=(0, len(state), *here.stamp[2:]))
 

@@ -35,14 +35,8 @@ class Links:
         self._fs = fs
         self._home = os.path.abspath(layout.home)
 
-    def before(self, ref: SessionRef) -> str | None:
-        """Return the link on the path of a session that leads out of the store; None without one."""
-        folder = os.path.abspath(ref.locator)
-        start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
-        return self._first(start, folder)
-
     def of(self, ref: SessionRef, path: str) -> str | None:
-        """As `before`, for a file of a session that is itself inside the store."""
+        """Return the link out of the store on the path of a file of a session that is inside; None without one."""
         path, folder = os.path.abspath(path), os.path.abspath(ref.locator)
         if _is_below(path, folder):
             return self._first(folder, path)
@@ -54,7 +48,9 @@ class Links:
         Raises:
             Unsupported: it is outside.
         """
-        link = self.before(ref)
+        folder = os.path.abspath(ref.locator)
+        start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
+        link = self._first(start, folder)
         if link is not None:
             raise self._error(
                 ref, link, f"{ref.session_id} is behind a symbolic link out of the store, {link}"

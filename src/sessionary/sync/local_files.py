@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, make_dirs, names_in, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
 from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
@@ -73,58 +73,6 @@ class Matched(NamedTuple):
     same: bool
 
 
-class Copies:
-    """Derived files below one folder.
-
-    Args:
-        fs: the file system.
-        folder: the folder; it is made when needed.
-    """
-
-    def __init__(self, fs: Fs, folder: str) -> None:
-        self._fs = fs
-        self._folder = folder
-
-    def get(self, session: str, name: str, state: bytes, make: Callable[[], Iterator[bytes]]) -> str:
-        """Return the path of the derived file for this state of its source; made if missing.
-
-        Args:
-            session: the folder of the session.
-            name: the part.
-            state: everything that its bytes depend on.
-            make: yields the bytes.
-
-        Durability: none needed; a derived file is never visible in part.
-
-        Raises:
-            StorageFailed: it cannot be written.
-        """
-        folder = os.path.join(
-            self._folder, sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        )
-        key = part_key(name)
-        path = os.path.join(folder, f"{key}-{sha256(state).hexdigest()[:24]}")
-        if stat_or_none(self._fs, path) is None:
-            old = self._old(folder, key)
-            atomic.replace(path, make(), fs=self._fs, durable=False)
-            for name in old:
-                self._remove(os.path.join(folder, name))
-        return path
-
-    def _old(self, folder: str, key: str) -> list[str]:
-        try:
-            make_dirs(self._fs, folder, durable=False)
-            return [name for name in self._fs.listdir(folder) if name.startswith(key)]
-        except OSError as error:
-            raise storage_failed(error, "make", folder) from error
-
-    def _remove(self, path: str) -> None:
-        try:
-            self._fs.unlink(path)
-        except OSError:
-            pass  # a leftover is replaced by the next one
-
-
 class Surveyor:
     """Reads the files of sessions.
 
@@ -135,7 +83,6 @@ class Surveyor:
         folder: the folder of the sync state.
 
     Attributes:
-        copies: bundles and redacted files.
         links: symbolic links out of the store.
     """
 
@@ -143,7 +90,7 @@ class Surveyor:
         self._fs = fs
         self._layout = layout
         self._rules = rules
-        self.copies = Copies(fs, os.path.join(folder, "copies"))
+        self._copies = os.path.join(folder, "copies")
         self.links = Links(fs, layout)
         self._left_out: dict[str, dict[str, str]] = {}
 
@@ -230,6 +177,35 @@ class Surveyor:
                     found[part.path] = self._item(part.name, data)
         return found
 
+    def derived(self, session: str, name: str, state: bytes, make: Callable[[], Iterator[bytes]]) -> str:
+        """Return the path of a derived file for this state of its source; made if missing.
+
+        Args:
+            session: the folder of the session.
+            name: the part.
+            state: everything that its bytes depend on.
+            make: yields the bytes.
+
+        Durability: none needed; a derived file is never visible in part.
+
+        Raises:
+            StorageFailed: it cannot be written.
+        """
+        digest = sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        folder, key = os.path.join(self._copies, digest), part_key(name)
+        path = os.path.join(folder, f"{key}-{sha256(state).hexdigest()[:24]}")
+        if stat_or_none(self._fs, path) is None:
+            try:
+                make_dirs(self._fs, folder, durable=False)
+            except OSError as error:
+                raise storage_failed(error, "make", folder) from error
+            old = [name for name in names_in(self._fs, folder) or () if name.startswith(key)]
+            atomic.replace(path, make(), fs=self._fs, durable=False)
+            for name in old:
+                with suppress(OSError):  # a leftover is replaced by the next one
+                    self._fs.unlink(os.path.join(folder, name))
+        return path
+
     def _item(self, name: str, data: bytes) -> bundles.Item:
         one = bundles.item(name, data)
         redaction = self._rules.redact
@@ -246,7 +222,7 @@ class Surveyor:
     def _redacted_part(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
         assert self._rules.redact is not None
         state = self._rules.redact.digest + _packed(plain.stamp)
-        path = self.copies.get(ref.locator, plain.name, state, lambda: self._redacted_bytes(plain))
+        path = self.derived(ref.locator, plain.name, state, lambda: self._redacted_bytes(plain))
         size = self._fs.stat(path).st_size
         with LineFile(path, self._fs) as copy, LineFile(plain.path, self._fs) as file:
             if size == plain.size and _alike(copy, file, size):
@@ -272,7 +248,7 @@ class Surveyor:
         def make() -> Iterator[bytes]:
             return bundles.pack_items(self.items(ref).values())
 
-        path = self.copies.get(ref.locator, bundles.NAME, state, make)
+        path = self.derived(ref.locator, bundles.NAME, state, make)
         digest = int.from_bytes(sha256(state).digest()[:7], "big")
         newest = max(stamp[2] for _, stamp, _ in once), max(stamp[3] for _, stamp, _ in once)
         size = self._fs.stat(path).st_size
