@@ -48,13 +48,10 @@ class Writer(Step):
         held: files of a bundle that are damaged here and stay unchanged.
     """
 
-    def __init__(
-        self, context: Context, ref: SessionRef, head: Head, device: str, keep: str | None = None
-    ) -> None:
+    def __init__(self, context: Context, ref: SessionRef, head: Head, keep: str | None = None) -> None:
         super().__init__(context)
         self._ref = ref
         self._head = head
-        self._device = device
         self._keep = keep
         self._given_up: set[str] = set()
         self.held: dict[str, Held] = {}

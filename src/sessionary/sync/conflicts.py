@@ -138,7 +138,7 @@ class Decider(Step):
             return self._settle(name, ref, agreed, record, keep)
         head = decode(name, record.data)
         if keep == THEIRS:
-            return self._puller.pull(record, head, ref, self._states.device(), keep=keep)
+            return self._puller.pull(record, head, ref, keep=keep)
         self._states.agree(name, SyncedState(head, record.etag, {}, ref.locator))
         return self._pusher.push(name, ref, self._states.agreed(name), [part.name for part in head.parts])
 
@@ -152,7 +152,7 @@ class Decider(Step):
         if not is_ours and (not elsewhere or keep == THEIRS):
             raise nothing_to_decide(ref)
         head = decode(name, record.data)
-        pulled = self._puller.pull(record, head, ref, self._states.device(), keep=keep)
+        pulled = self._puller.pull(record, head, ref, keep=keep)
         if is_ours and not _is_carried_out(pulled):
             return pulled
         allowed = [hold.file for hold in holds if hold.where is Where.HERE and keep == MINE]

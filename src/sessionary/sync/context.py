@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.disk.spooled_file import Spool
@@ -70,6 +71,11 @@ class Step:
         self._links = context.surveyor.links
         self._rule = rule_of(context.layout)
 
+    @cached_property
+    def _device(self) -> str:
+        """The name of this machine. Use it only while the lock of synchronisation is held."""
+        return self._states.device()
+
     def _compare(
         self,
         ref: SessionRef,
@@ -100,14 +106,14 @@ class Step:
         only = self._layout.project()
         return None if only is None else SessionRef(self._layout.name, "", str(self._layout.home), only)
 
-    def _settle_owners(self, ref: SessionRef, owners: Mapping[str, str], device: str) -> None:
+    def _settle_owners(self, ref: SessionRef, owners: Mapping[str, str]) -> None:
         """Write beside each ledger of a session that is here its only consumer. Durability: as `name_owner`."""
         if owners and stat_or_none(self._fs, ref.locator) is not None:
             for name, owner in owners.items():
                 ledger = self._layout.path_of(ref, name)
                 paths = ledger, ledger_owner.path_beside(ledger)
                 if all(self._links.of(ref, path) is None for path in paths):
-                    ledger_owner.name_owner(ledger, owner, here=owner == device, fs=self._fs)
+                    ledger_owner.name_owner(ledger, owner, here=owner == self._device, fs=self._fs)
 
 
 def parents_first(names: Iterable[str], above: Callable[[str], str]) -> Iterator[str]:

@@ -197,11 +197,10 @@ class Engine(Step):
         """
         with self._working() as report:
             puller = Puller(self._context)
-            device = self.states.device()
             for record, agreed, head in self._parents_first(
                 (self.listed() if heads is None else heads).values(), report
             ):
-                report.outcomes += self._pull(puller, record, agreed, head, device)
+                report.outcomes += self._pull(puller, record, agreed, head)
             return report
 
     def status(self, heads: Mapping[str, HeadRecord] | None = None) -> Report:
@@ -410,7 +409,7 @@ class Engine(Step):
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
                 owners = intent.head.owners
-                self._settle_owners(intent.ref(), owners, self.states.device())
+                self._settle_owners(intent.ref(), owners)
             else:
                 self.states.give_up(name, intent)
         return self.states.agreed(name)
@@ -474,7 +473,7 @@ class Engine(Step):
         return head_name(head.kind, head.project, head.parent) if head.parent else ""
 
     def _pull(
-        self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head, device: str
+        self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head
     ) -> list[Outcome]:
         try:
             if unchanged is not None:
@@ -487,7 +486,7 @@ class Engine(Step):
                 return [outcome_of(head, SyncStatus.IN_STEP, activity.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, SyncStatus.HELD_BACK, why)]
-            found = self._guarded(ref, partial(puller.pull, record, head, ref, device))
+            found = self._guarded(ref, partial(puller.pull, record, head, ref))
             return [puller.explained(record, head, one) for one in found]
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]

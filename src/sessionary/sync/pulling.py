@@ -71,9 +71,7 @@ class Puller(Step):
         self._guard = Guard(context)
         self._placer = Placer(context)
 
-    def pull(
-        self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, keep: str | None = None
-    ) -> Outcome:
+    def pull(self, record: HeadRecord, head: Head, ref: SessionRef, *, keep: str | None = None) -> Outcome:
         """Bring a session to the remote version, without losing what only this side has.
 
         With `keep` the user has decided which version is kept, where only the user may, or where one is damaged.
@@ -91,10 +89,10 @@ class Puller(Step):
             if head.deleted:
                 self._agree(record, head, ref, Comparison(), agreed)
                 return outcome_of(head, SyncStatus.IN_STEP, "trashed elsewhere")
-            return self._place(record, head, ref, device)
+            return self._place(record, head, ref)
         for _ in range(TRIES):
             with self._states.spool() as spool:
-                outcome = self._merge(record, head, ref, agreed, device, keep, spool)
+                outcome = self._merge(record, head, ref, agreed, keep, spool)
             if outcome is not None:
                 return self._surveyor.with_left_out(ref, outcome, head)
         raise Locked(f"{ref.locator} keeps changing", operation="pull", session=ref.session_id)
@@ -153,10 +151,10 @@ class Puller(Step):
 
     # -- a session that is not here
 
-    def _place(self, record: HeadRecord, head: Head, ref: SessionRef, device: str) -> Outcome:
+    def _place(self, record: HeadRecord, head: Head, ref: SessionRef) -> Outcome:
         with self._states.spool() as spool:
             found, _ = self._compare(ref, {}, None, head, spool)
-            staged = self._placer.stage(record.name, ref, head, found, {}, device)
+            staged = self._placer.stage(record.name, ref, head, found, {}, self._device)
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.last_active(head, self._now()))
         activity.forget_cleanups(self._fs, [ref])
@@ -171,7 +169,6 @@ class Puller(Step):
         head: Head,
         ref: SessionRef,
         agreed: SyncedState | None,
-        device: str,
         keep: str | None,
         spool: Spool,
     ) -> Outcome | None:
@@ -182,11 +179,11 @@ class Puller(Step):
         diverged = not head.deleted and found.is_diverged(self._rule)
         # Files outside the store are neither replaced nor relabelled.
         judged.waits |= moved(head, agreed, self._rules, closed) or (diverged and bool(closed))
-        writer = Writer(self._context, ref, head, device, keep)
+        writer = Writer(self._context, ref, head, keep)
         if diverged and judged.waits:
             beside = writer.lay_beside(found, mine, judged.refused)
             outcome = outcome_of(head, SyncStatus.DIVERGED)
-            return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
+            return self._wait(record.name, head, ref, agreed, judged, outcome, beside)
         if diverged:
             fetch_rest(self._remote, found, agreed, head, self._rules)
         with self._layout.lock(ref):
@@ -200,14 +197,14 @@ class Puller(Step):
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
-                return self._give_way(record, head, ref, found, agreed, mine, device)
+                return self._give_way(record, head, ref, found, agreed, mine)
             if keep == THEIRS:
                 writer.give_up_ours(found, judged.decided)
             if found.awaits_user(self._rule):
                 writer.show(found, mine)
                 return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
             writer.prove(found, mine)
-            self._settle_owners(ref, head.owners, device)
+            self._settle_owners(ref, head.owners)
             undo, taken = rewinds.by_pull(self._layout, head, found, mine, agreed)
             taken = taken or rewinds.met(self._layout, found, mine, agreed)
             noted = writer.write(found, mine, agreed)
@@ -219,10 +216,10 @@ class Puller(Step):
         outcome = outcome_of(head, SyncStatus.PULLED if changed else unchanged, noted)
         held = {**judged.held, **writer.held}
         if judged.waits:
-            return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
+            return self._wait(record.name, head, ref, agreed, judged, outcome, beside)
         self._agree(record, head, ref, found, agreed, held)
         self._remember_taken(record.name, undo, taken, agreed)
-        holds = holds_of(self._layout, ref, head, device, held, judged.refused, beside.get)
+        holds = holds_of(self._layout, ref, head, self._device, held, judged.refused, beside.get)
         return with_holds(with_undo(outcome, undo, taken), holds)
 
     def _wait(
@@ -231,7 +228,6 @@ class Puller(Step):
         head: Head,
         ref: SessionRef,
         agreed: SyncedState | None,
-        device: str,
         judged: Judged,
         outcome: Outcome,
         beside: Mapping[str, str],
@@ -240,7 +236,7 @@ class Puller(Step):
         if agreed is not None and (judged.held, judged.refused) != (agreed.held, agreed.refused):
             noted = msgspec.structs.replace(agreed, held=judged.held, refused=judged.refused)
             self._states.agree(name, noted)
-        holds = holds_of(self._layout, ref, head, device, judged.held, judged.refused, beside.get)
+        holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused, beside.get)
         return with_holds(outcome, holds)
 
     def _come_back(self, name: str, ref: SessionRef, found: Comparison) -> str:
@@ -275,7 +271,6 @@ class Puller(Step):
         found: Comparison,
         agreed: SyncedState | None,
         mine: Mapping[str, LocalPart],
-        device: str,
     ) -> Outcome:
         """Move the local version to a sibling, and the remote version into its place. The caller holds the session.
 
@@ -289,10 +284,10 @@ class Puller(Step):
             for name, part in mine.items()
         }
         shared = agreed is not None and all(found.matched[name].same for name in mine)
-        whose, at = (agreed.head.device, agreed.head.at) if agreed and shared else (device, "")
+        whose, at = (agreed.head.device, agreed.head.at) if agreed and shared else (self._device, "")
         sibling, is_kept = self._sibling(record.name, ref, whose, digest(tips), mine, shared=shared)
         new_id = sibling.session_id
-        staged = self._placer.stage(record.name, ref, head, found, mine, device)
+        staged = self._placer.stage(record.name, ref, head, found, mine, self._device)
         moving = Moving(ref.locator, sibling.locator, new_id, ref.session_id, head.project, staged, at)
         self._states.moves.put(record.name, moving)
         if is_kept:

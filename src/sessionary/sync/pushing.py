@@ -95,7 +95,6 @@ class Pusher(Step):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._guard = Guard(context)
-        self._device = context.states.device()
 
     def above(self, name: str, ref: SessionRef) -> str:
         """Return the head name of the parent of a new session, whose blocks it shares; "" without one."""
@@ -334,7 +333,7 @@ class Pusher(Step):
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             self._remember_taken(name, undo, agreed, basis.agreed)
-            self._settle_owners(ref, basis.agreed.head.owners, self._device)
+            self._settle_owners(ref, basis.agreed.head.owners)
             standing, sent = SyncStatus.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
