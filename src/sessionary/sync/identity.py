@@ -87,7 +87,7 @@ class Repositories:
         bindings: Bindings | None = None,
         fs: Fs = OS_FS,
     ) -> None:
-        self.places = {project: os.fspath(folder) for project, folder in places.items()}
+        self.places: dict[str, str] = {project: os.fspath(folder) for project, folder in places.items()}
         self._find = find
         self._fs = fs
         self.bindings: Bindings = bindings or Bindings(fs=fs)
