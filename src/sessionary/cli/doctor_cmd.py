@@ -95,7 +95,7 @@ def _below(text: str) -> Iterator[str]:
 
 def _catalogue_line(state: CatalogueState) -> str:
     if state.path is None:
-        return "catalogue     none: there is no cache folder"
+        return "catalogue     none: the cache folder is missing"
     what = "missing" if state.size is None else formatting.size(state.size)
     rows = (
         "cannot be read, and is made anew"

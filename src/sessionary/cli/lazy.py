@@ -89,7 +89,7 @@ class LazyGroup(SuggestingGroup):
             return None
         module, _, name = place.partition(":")
         command: click.Command = getattr(import_module(module), name)
-        return command if self._called is None else _retold(command, *self._called)
+        return command if self._called is None else _with_name(command, *self._called)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -103,13 +103,13 @@ def places_in(package: str, modules: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{package}.{module}:{name.replace('-', '_')}_command" for name, module in modules.items()}
 
 
-def _retold(command: click.Command, old: str, new: str) -> click.Command:
+def _with_name(command: click.Command, old: str, new: str) -> click.Command:
     """The command with other words in its examples; the command itself stays as it is."""
-    told = copy.copy(command)
-    told.epilog = command.epilog and command.epilog.replace(old, new)
-    if isinstance(told, click.Group):
-        told.commands = {name: _retold(each, old, new) for name, each in told.commands.items()}
-    return told
+    renamed = copy.copy(command)
+    renamed.epilog = command.epilog and command.epilog.replace(old, new)
+    if isinstance(renamed, click.Group):
+        renamed.commands = {name: _with_name(each, old, new) for name, each in renamed.commands.items()}
+    return renamed
 
 
 _HALVES = re.compile("[\ud800-\udfff]")

@@ -90,7 +90,7 @@ def _run(found: Resume, *, ask: bool) -> int:
         raise NotFound("the folder of the session is missing", path=found.folder, hint=hint)
     if ask:
         if not sys.stdin.isatty():
-            raise Invalid("there is no terminal to confirm on", hint="give --yes")
+            raise Invalid("confirmation needs a terminal", hint="give --yes")
         question = f"Run {shell_line(found.command)} in {one_line(found.folder)}?"
         if not changing.confirmed(question):
             return changing.DECLINED

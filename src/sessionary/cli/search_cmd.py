@@ -137,7 +137,7 @@ def search_command(
         else:
             _print(workspace, refs, found)
             _tell(hits)
-    _tell_problems(hits.stats, home)
+    _report_problems(hits.stats, home)
     unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
 
@@ -236,38 +236,38 @@ def _mark(text: str, mark: Span) -> str:
 
 
 def _report(found: list[Hit], hits: Hits) -> dict[str, Any]:
-    told = hits.stats
+    stats = hits.stats
     return {
         "hits": list(map(documents.of_hit, found)),
         "complete": hits.is_complete,
-        "sessions": told.sessions,
-        "bytes": told.bytes,
-        "older": told.older,
-        "undated": told.undated,
-        "problems": [{"session": ref.session_id, **problem.as_dict()} for ref, problem in told.damaged],
+        "sessions": stats.sessions,
+        "bytes": stats.bytes,
+        "older": stats.older,
+        "undated": stats.undated,
+        "problems": [{"session": ref.session_id, **problem.as_dict()} for ref, problem in stats.damaged],
     }
 
 
 def _tell(hits: Hits) -> None:
     """How much was found in how much."""
-    told = hits.stats
+    stats = hits.stats
     if not hits.is_complete:
         output.aside(f"Stopped after {formatting.count(hits.count, 'hit')}; --limit 0 shows all.")
         return
-    left_out = f", {told.older:,} of them older than --since" if told.older else ""
-    where = f"{formatting.count(hits.sessions, 'session')} ({formatting.size(told.bytes)} read{left_out})"
+    left_out = f", {stats.older:,} of them older than --since" if stats.older else ""
+    where = f"{formatting.count(hits.sessions, 'session')} ({formatting.size(stats.bytes)} read{left_out})"
     if hits.count:
         output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.found_in):,} of {where}")
     else:
         output.aside(f"No hits in {where}.")
-    if told.undated:
-        what = formatting.count(told.undated, "message")
+    if stats.undated:
+        what = formatting.count(stats.undated, "message")
         output.aside(f"{what} with these words left out: no time in them or in any message before")
 
 
-def _tell_problems(told: SearchStats, home: Path | None) -> None:
+def _report_problems(stats: SearchStats, home: Path | None) -> None:
     """What could not be looked into, one line for each session."""
-    for session_id, places in Counter(ref.session_id for ref, _ in told.damaged).items():
+    for session_id, places in Counter(ref.session_id for ref, _ in stats.damaged).items():
         what = formatting.count(places, "damaged place")
         look = formatting.command(home, "check", session_id)
         output.aside(f"{what} not searched; run `{one_line(look)}` for details")

@@ -34,7 +34,7 @@ def parse_time(value: object) -> datetime | None:
     """A time as anybody may have stored it, in UTC; None if it is none.
 
     Reads ISO 8601 with any number of digits of a second, with ``Z``, an offset or neither (then it is UTC), and
-    seconds, milli-, micro- or nanoseconds since 1970, told apart by their size.
+    seconds, milli-, micro- or nanoseconds since 1970, distinguished by their size.
     """
     try:
         if isinstance(value, str):

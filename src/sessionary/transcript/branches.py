@@ -26,7 +26,7 @@ class Tip(Struct, array_like=True):
         """Add a record that was stored after the others; see `Tree.add`.
 
         Returns:
-            False if the line cannot be told from the tip alone: the record begins a branch, or is stored twice.
+            False if the tip alone does not determine the line: the record begins a branch, or is stored twice.
         """
         known = [one for one, _ in self.recent]
         at = known.index(parent) if parent in known else -1
