@@ -13,23 +13,22 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import Struct
 
 from sessionary.disk.fs import OS_FS, Fs, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
 from sessionary.layouts.base import MTIME_GRACE, Capability, Location, Part, PartKind, location_of
 from sessionary.layouts.clock import last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
-from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, Reset, SessionRef, Severity
+from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
 
 DATABASE = "OPENCODE_DB"
-PAGE = 50
-"""Messages that are read in one transaction."""
 _TREE = "storage/session"
 _PARTS = "part JOIN message ON message.id = part.message_id WHERE message.session_id = ?"
 
@@ -43,14 +42,6 @@ class _Tables(Struct):
     of_session: frozenset[str]
     has_parts: bool
     of_part: frozenset[str]
-
-
-class _State(Struct, array_like=True):
-    """What a cursor holds: how many messages were read, the last of them, and a digest of all their versions."""
-
-    messages: int
-    last: str
-    versions: bytes
 
 
 class OpenCodeLayout(AgentLayout):
@@ -212,16 +203,14 @@ class OpenCodeLayout(AgentLayout):
         for one in (one for one in ids if one in found):
             kind, data = found[one]
             place = Place(f"{database.path}#{tables.message}/{one}")
-            value = _decoded(data, place)
+            value = decoded(data, place)
             if isinstance(value, Problem):
                 yield value
                 value = {"role": "user"} if tables.has_parts else {}
             if not tables.has_parts:
                 yield from messages_of_v2(one, str(kind), value, place)
                 continue
-            read = [
-                _decoded(part, Place(f"{database.path}#part/{name}")) for name, part in parts.get(one, [])
-            ]
+            read = [decoded(part, Place(f"{database.path}#part/{name}")) for name, part in parts.get(one, [])]
             yield from (part for part in read if isinstance(part, Problem))
             yield from messages_of(
                 one, value, [part for part in read if not isinstance(part, Problem)], place
@@ -230,7 +219,7 @@ class OpenCodeLayout(AgentLayout):
     # -- a tree of files
 
     def _document(self, path: str) -> Mapping[str, Any]:
-        value = _decoded(read_bytes(self._fs, path) or b"{}", Place(path))
+        value = decoded(read_bytes(self._fs, path) or b"{}", Place(path))
         return {} if isinstance(value, Problem) else value
 
     def _of_files(self, ref: SessionRef) -> Iterator[Item]:
@@ -239,7 +228,7 @@ class OpenCodeLayout(AgentLayout):
         storage = _storage_of(ref.locator)
         loose: dict[str, list[str]] | None = None
         for path in self._paths(f"{storage}/message/{ref.session_id}"):
-            value = _decoded(read_bytes(self._fs, path) or b"", Place(path))
+            value = decoded(read_bytes(self._fs, path) or b"", Place(path))
             if isinstance(value, Problem):
                 yield value
                 continue
@@ -248,7 +237,7 @@ class OpenCodeLayout(AgentLayout):
             if not paths:
                 loose = self._loose_parts(f"{storage}/part") if loose is None else loose
                 paths = loose.get(message_id, [])
-            read = [_decoded(read_bytes(self._fs, one) or b"", Place(one)) for one in paths]
+            read = [decoded(read_bytes(self._fs, one) or b"", Place(one)) for one in paths]
             yield from (one for one in read if isinstance(one, Problem))
             parts = [one for one in read if not isinstance(one, Problem)]
             yield from messages_of(message_id, value, parts, Place(path))
@@ -302,9 +291,8 @@ class OpenCodeLayout(AgentLayout):
             return
         database, tables, row = opened
         versions = self._versions(database, tables, ref.session_id)
-        state = _state_of(after)
-        start = state.messages if state else 0
-        if after is not None and (state is None or state != _state(versions[:start])):
+        start = read_before(versions, after)
+        if start is None:
             yield Reset()
             start = 0
         yield from self._facts(row)
@@ -312,7 +300,7 @@ class OpenCodeLayout(AgentLayout):
             yield from self._rows(database, tables, [one for one, _, _ in versions[at : at + PAGE]])
         settled = max((time for _, time, _ in versions), default=0) / 1000 < self._now() - MTIME_GRACE
         if settled and "time_updated" in tables.columns:
-            yield Cursor(msgpack.encode(_state(versions)))
+            yield cursor_behind(versions)
 
     def _facts(self, row: Mapping[str, Any]) -> Iterator[Item]:
         for name, value in (
@@ -360,7 +348,7 @@ class OpenCodeLayout(AgentLayout):
         rows = Database(path, self._fs).fetch(f"SELECT data FROM {table} WHERE id = ?", (row,))
         if not rows:
             raise not_found(place.path or "", f"There is no record {key}")
-        return _bytes(rows[0][0])
+        return stored_bytes(rows[0][0])
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         path, is_row, _ = ref.locator.partition("#")
@@ -393,42 +381,6 @@ def _generations(database: Database) -> Iterator[_Tables]:
             yield _Tables(
                 session, message, frozenset(columns), frozenset(of_session), bool(of_part), frozenset(of_part)
             )
-
-
-def _state(versions: list[tuple[str, int, int]]) -> _State:
-    digest = blake2b(repr(versions).encode(), digest_size=16).digest()
-    return _State(len(versions), versions[-1][0] if versions else "", digest)
-
-
-def _state_of(after: Cursor | None) -> _State | None:
-    try:
-        return None if after is None else msgpack.decode(after.state, type=_State)
-    except MsgspecError:
-        return None
-
-
-def _decoded(data: Any, place: Place) -> Mapping[str, Any] | Problem:
-    """The object that a row or a file holds."""
-    from sessionary.codec import Undecodable, decode
-
-    try:
-        value = decode(_bytes(data))
-        words = "" if isinstance(value, dict) else "not an object"
-    except Undecodable as error:
-        value, words = None, str(error)
-    if isinstance(value, dict):
-        return value
-    return Problem(
-        "bad_json", Severity.lost_data, place.path or "", None, None, f"the record cannot be read: {words}"
-    )
-
-
-def _bytes(data: Any) -> bytes:
-    return (
-        data
-        if isinstance(data, bytes)
-        else str("" if data is None else data).encode("utf-8", "surrogatepass")
-    )
 
 
 def _number(value: Any) -> int:
