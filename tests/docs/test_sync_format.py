@@ -10,7 +10,7 @@ import zstandard
 
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.sync import Policy, SyncLayout
-from sessionary.sync.redaction import MARK
+from sessionary.redaction import MARK
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.policy_world import KINDS, PolicyWorld, recipient
 

@@ -6,7 +6,7 @@ remote, remotes/
     the verbs that a store must offer, and the stores that implement them
 state
     what this machine knows about the remote; disposable
-local_files, bundles, redaction
+local_files, bundles
     local files in the form in which they are sent
 download, diff
     remote files, and the comparison of both sides

@@ -10,8 +10,8 @@ from typing import Protocol
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import SessionRef
+from sessionary.redaction import Redaction
 from sessionary.sync import bundles
-from sessionary.sync.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)

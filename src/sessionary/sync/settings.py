@@ -19,7 +19,7 @@ from sessionary.codec import encode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, make_folder, read_bytes
 from sessionary.errors import Invalid, NotFound, StorageFailed
-from sessionary.sync.redaction import Redaction
+from sessionary.redaction import Redaction
 from sessionary.sync.remotes import check_address, cosmos_address
 from sessionary.sync.rules import Rules
 from sessionary.xdg import xdg_folder

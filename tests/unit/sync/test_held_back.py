@@ -10,9 +10,9 @@ import pytest
 
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier import SessionStore, repair
+from sessionary.redaction import Redaction
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode
-from sessionary.sync.redaction import Redaction
 from sessionary.sync.remote import heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus, Where

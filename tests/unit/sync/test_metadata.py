@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.sync.redaction import Redaction
+from sessionary.redaction import Redaction
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.sync.rules import Rules

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
+from sessionary.redaction import COMMON, MARK, Redaction
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
-from sessionary.sync.redaction import COMMON, MARK, Redaction
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
@@ -37,6 +37,13 @@ SAMPLES = {
     "account key": "AccountKey=" + "A" * 24,
     "password in an address": "postgres://me:hunter22@db/x",
     "assigned secret": "PASSWORD=hunter22",
+    "Slack webhook": "https://hooks.slack.com/services/T0001/B0001/" + "x" * 24,
+    "Google token": "ya29." + "a" * 24,
+    "PyPI token": "pypi-" + "a" * 60,
+    "authorization header": "Authorization: Basic bWU6cGFzcw==",
+    "cookie": "Cookie: session=abcdef12",
+    "secret in a query": "https://x.example/?sig=abcdef12",
+    "environment variable": 'DB_PASS="two words"',
 }
 
 

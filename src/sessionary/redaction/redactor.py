@@ -1,52 +1,35 @@
-"""Redaction of secrets before a session is sent.
+"""Redaction of text, JSON values and files.
 
-Only the redacted text is sent, compared and verified. Local files stay unchanged: a pull appends to a file with
-redactions, and never replaces it.
-
-In JSON only string values are redacted, by meaning, not by spelling, so it stays JSON; a line without a secret keeps
-its bytes. Each line is redacted on its own, so a sent line never changes. Redacted text is not matched again: the
-mark matches none of the built-in rules, and a user's rule that matches it is refused.
+In JSON only strings are redacted, by meaning, not by spelling, so it stays JSON; a line without a secret keeps its
+bytes. A string that is JSON itself is redacted in the same way. Each line is redacted on its own, so a line that sync
+has sent never changes. Redacted text is not matched again: the mark matches none of the kept rules, and a user's rule
+that matches it is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
 from sessionary.errors import Invalid
+from sessionary.redaction.rules import ALWAYS_KEYS, BY_KEY, COMMON, MARK, SECRET_KEYS
 
-MARK = "[redacted]"
+Mark = Callable[[str, str], str]
+"""What stands for a secret, given the name of the rule and the secret."""
 
-_ASSIGNED = (
-    r"(?i)(?<![a-z0-9])((?:api[_-]?key|access[_-]?key|secret[_-]?key|client[_-]?secret|auth[_-]?token|access[_-]?token"
-    r"|refresh[_-]?token|password|passwd|secret)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;\[\]{}]{6,}"
-)
+_SHORTEST = 6
+_NESTED = ("{", "[")
+_WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Printable ASCII that JSON need not escape; not the quote and the backslash, which it must.
+_ESCAPED = re.compile(r"\\u00(?!22|5[cC])([2-7][0-9a-fA-F])")
 
-COMMON: Mapping[str, str] = {
-    "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    "AWS access key": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    "GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})\b",
-    "GitLab token": r"\bglpat-[A-Za-z0-9_-]{20,}",
-    "Slack token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "key of a model provider": r"\bsk-[A-Za-z0-9_-]{20,}",
-    "Google API key": r"\bAIza[0-9A-Za-z_-]{35}",
-    "Stripe key": r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}",
-    "npm token": r"\bnpm_[A-Za-z0-9]{30,}",
-    "JSON web token": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-    "bearer token": r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{16,}",
-    "account key": r"(?i)\b((?:account|shared ?access)key=)[A-Za-z0-9+/=]{20,}",
-    "password in an address": r"(?<=://)([^/\s:@\[\]]+:)[^/\s:@\[\]]+(?=@)",
-    "assigned secret": _ASSIGNED,
-}
-"""Secrets that are recognised by their form. If a rule has a group, the text of the group is kept."""
 
-_SECRET_KEY = re.compile(
-    r"(?i)(?:.*[_-])?(?:api[_-]?key|secret[_-]?key|client[_-]?secret|auth[_-]?token|access[_-]?token|refresh[_-]?token"
-    r"|password|passwd|secret)"
-)
+def same_mark(rule: str, secret: str) -> str:
+    """One mark for every secret."""
+    return MARK
 
 
 class Redaction:
@@ -54,22 +37,74 @@ class Redaction:
 
     Args:
         rules: additional rules: regular expressions by name. If one has a group, the text of the group is kept.
-        common: also use the rules of `COMMON`.
+            One with the name of a kept rule replaces it; None turns it off.
+        common: also use the rules of `COMMON`, and mask what is under one of `SECRET_KEYS`.
+        mark: what stands for a secret.
 
     Raises:
         Invalid: a rule is not a regular expression, or matches redacted text.
     """
 
-    def __init__(self, rules: Mapping[str, str] | None = None, *, common: bool = True) -> None:
-        chosen = {**(COMMON if common else {}), **(rules or {})}
-        self._rules = [_compiled(name, text) for name, text in chosen.items()]
-        self.digest = sha256("\0".join(chosen.values()).encode()).digest()
+    def __init__(
+        self, rules: Mapping[str, str | None] | None = None, *, common: bool = True, mark: Mark = same_mark
+    ) -> None:
+        asked = {**(COMMON if common else {}), **(rules or {})}
+        chosen = {name: text for name, text in asked.items() if text is not None}
+        self._rules = [(name, _compiled(name, text)) for name, text in chosen.items()]
+        self._keys = SECRET_KEYS if common else ALWAYS_KEYS
+        self._mark = mark
+        self.digest: bytes = sha256("\0".join(chosen.values()).encode()).digest()
 
     def text(self, text: str) -> str:
-        """Return a text with its secrets redacted."""
-        for rule in self._rules:
-            text = rule.sub(_with_mark, text)
-        return text
+        """Return a text with its secrets redacted; also those that are spelt with escapes of JSON."""
+        if "\\u00" not in text:
+            return self._plain(text)
+        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+        redacted = self._plain(plain)
+        return text if redacted == plain else redacted
+
+    def _plain(self, text: str) -> str:
+        """Apply each rule to what no earlier rule has matched."""
+        pieces = [text]  # at odd places stand marks
+        for name, rule in self._rules:
+            if any(rule.search(piece) for piece in pieces[::2]):
+                pieces = [
+                    new
+                    for at, piece in enumerate(pieces)
+                    for new in ([piece] if at % 2 else self._split(name, rule, piece))
+                ]
+        return "".join(pieces)
+
+    def _split(self, name: str, rule: re.Pattern[str], text: str) -> list[str]:
+        """Text, mark, text, … of one text."""
+        pieces, end = [], 0
+        for found in rule.finditer(text):
+            kept = found[1] if rule.groups and found[1] is not None else ""
+            pieces += [text[end : found.start()] + kept, self._mark(name, found[0][len(kept) :])]
+            end = found.end()
+        return [*pieces, text[end:]]
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value with the secrets in its strings and keys redacted; also in strings that are JSON."""
+        if isinstance(value, str):
+            return self._string(value)
+        if isinstance(value, list):
+            return [self.value(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._under(key, one) for key, one in value.items()}
+        return value
+
+    def _string(self, text: str) -> str:
+        """Redact a string of JSON."""
+        if text.lstrip()[:1] in _NESTED:
+            try:
+                inner = decode(text.encode("utf-8", "surrogatepass"))
+            except Undecodable:
+                return self.text(text)
+            redacted = self.value(inner)
+            if redacted != inner:
+                return encode_line(sanitize(redacted)).decode()
+        return self.text(text)
 
     def line(self, line: bytes) -> bytes:
         """Redact a line of a journal without its newline; the same bytes if it has no secret."""
@@ -144,23 +179,19 @@ class Redaction:
             value = decode(data)
         except Undecodable:
             return None
-        redacted = self._value(value)
+        redacted = self.value(value)
         return data if redacted == value else bytes(encode(sanitize(redacted)))
-
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return [self._value(one) for one in value]
-        if isinstance(value, dict):
-            return {self.text(key): self._under(key, one) for key, one in value.items()}
-        return value
 
     def _under(self, key: str, value: Any) -> Any:
         """Redact a value; entirely, if its key names a secret."""
-        if isinstance(value, str) and len(value) >= 6 and _SECRET_KEY.fullmatch(key) and value != MARK:
-            return MARK
-        return self._value(value)
+        if isinstance(value, list):
+            return [self._under(key, one) for one in value]
+        is_secret = isinstance(value, str) and len(value) >= _SHORTEST and value != MARK
+        if is_secret and self._keys.fullmatch(
+            _WORD_BEGINS.sub("_", key) if self._keys is SECRET_KEYS else key
+        ):
+            return self._mark(BY_KEY, value)
+        return self.value(value)
 
     def _raw(self, data: bytes) -> bytes:
         """Redact bytes that are not JSON."""
@@ -184,11 +215,6 @@ def _compiled(name: str, text: str) -> re.Pattern[str]:
     if rule.search(MARK) or rule.search(""):
         raise Invalid(f"the rule {name!r} matches everything, or redacted text", hint="make it more specific")
     return rule
-
-
-def _with_mark(found: re.Match[str]) -> str:
-    kept = found[1] if found.re.groups and found[1] is not None else ""
-    return kept + MARK
 
 
 def _check_yaml(name: str, data: bytes, redacted: bytes) -> None:
