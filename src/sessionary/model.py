@@ -102,7 +102,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     """What a list shows of one session. Times are UTC; None where the session does not say.
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
-    `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by day and model.
+    `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` what its models used and when.
     `version` is that of the agent which wrote it last.
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
     """
@@ -122,7 +122,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     listed: bool = True
     cwd: str | None = None
     branch: str | None = None
-    usage: list[DailyUsage] = field(default_factory=list)
+    usage: list[TimedUsage] = field(default_factory=list)
     nested: bool = False
     version: str | None = None
 
@@ -132,7 +132,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
         return sorted({one.model for one in self.usage} - {NO_MODEL})
 
     def total_usage(self) -> Usage | None:
-        """The usage of all models and days together; None if no message states any."""
+        """The usage of all models together; None if no message states any."""
         total: Usage | None = None
         for one in self.usage:
             if one.usage != Usage():
@@ -140,7 +140,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
         return total
 
     def usage_by_model(self) -> dict[str, Usage]:
-        """The usage of all days together."""
+        """The usage of each model."""
         total: dict[str, Usage] = {}
         for one in self.usage:
             total[one.model] = total.get(one.model, Usage()).plus(one.usage)
@@ -170,7 +170,18 @@ class Header(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, array_like=True, gc=False):
-    """Tokens of one or several responses of a model, each kind counted once, and the cost in US dollars if stated."""
+    """Tokens of one or several responses of a model, and their cost in US dollars if the agent states it.
+
+    Attributes:
+        input: what was neither read from a cache nor written to one.
+        output: what the model wrote, its reasoning included.
+        cache_read: input that was read from a cache.
+        cache_write: input that was written to a cache.
+        reasoning: the part of the output that is reasoning, as far as it is stated.
+        cost: what the agent states; None if it states nothing.
+        cache_write_1h: the part of `cache_write` that is kept for an hour.
+        web_searches: searches that the provider ran and charges for.
+    """
 
     input: int = 0
     output: int = 0
@@ -178,11 +189,18 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | None = None
+    cache_write_1h: int = 0
+    web_searches: int = 0
+
+    @property
+    def context(self) -> int:
+        """All input tokens."""
+        return self.input + self.cache_read + self.cache_write
 
     @property
     def tokens(self) -> int:
-        """All tokens. Those of reasoning are part of the output."""
-        return self.input + self.output + self.cache_read + self.cache_write
+        """All tokens."""
+        return self.context + self.output
 
     def plus(self, other: Usage) -> Usage:
         """The sum of both."""
@@ -194,6 +212,8 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
             self.cache_write + other.cache_write,
             self.reasoning + other.reasoning,
             sum(costs) if costs else None,
+            self.cache_write_1h + other.cache_write_1h,
+            self.web_searches + other.web_searches,
         )
 
 
@@ -201,12 +221,28 @@ NO_MODEL = "(not named)"
 """Stands for the model of a message that states usage and names no model."""
 
 
-class DailyUsage(Struct, frozen=True, array_like=True, gc=False):
-    """The usage of one model on one day (UTC, as ``2026-03-01``; empty where messages bear no time)."""
+QUARTER = 900
+"""Seconds of a quarter of an hour. In every time zone of today a day begins with one."""
 
-    day: str
+
+class TimedUsage(Struct, frozen=True, array_like=True, gc=False):
+    """The usage of one model in a quarter of an hour, by requests of about one size.
+
+    Attributes:
+        quarter: the number of quarters since 1970 (UTC); 0 for messages without a time.
+        model: its name, or `NO_MODEL`.
+        context: every request had more input tokens than this; one of `CONTEXTS`, or 0.
+        usage: the sum.
+    """
+
+    quarter: int
     model: str
+    context: int
     usage: Usage
+
+
+CONTEXTS = (32_000, 100_000, 128_000, 200_000, 256_000, 272_000, 512_000)
+"""Input tokens beyond which providers charge other prices for a whole request."""
 
 
 class Place(NamedTuple):
@@ -341,11 +377,15 @@ class Fact(NamedTuple):
 
 
 class UsageEvent(NamedTuple):
-    """Usage that the store states in a record of its own and not in a message. It counts; nothing is shown of it."""
+    """Usage that the store states in a record of its own and not in a message. It counts; nothing is shown of it.
+
+    `summed` is True for the sum of several requests, whose single sizes are unknown.
+    """
 
     usage: Usage
     model: str | None = None
     time: datetime | None = None
+    summed: bool = False
 
 
 class Aside(NamedTuple):

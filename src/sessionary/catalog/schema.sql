@@ -22,24 +22,10 @@ CREATE TABLE sessions (
     health      TEXT NOT NULL,     -- ok, note, cosmetic, hides_data, stops_resume, lost_data
     nested      INTEGER NOT NULL,  -- 1 for the session of a sub-agent, which belongs to its parent
     version     TEXT,              -- of the agent that wrote it last
+    usage       TEXT NOT NULL,     -- JSON, see the view `usage`
     fingerprint BLOB NOT NULL,     -- of the state that was read (opaque)
     checksum    INTEGER NOT NULL,  -- of the row and its problems
     PRIMARY KEY (kind, home, place)
-) WITHOUT ROWID;
-
-CREATE TABLE usage (
-    kind        TEXT NOT NULL,
-    home        TEXT NOT NULL,
-    place       TEXT NOT NULL,     -- of the session
-    day         TEXT NOT NULL,     -- UTC, as 2026-03-01, empty where messages bear no time
-    model       TEXT NOT NULL,
-    input       INTEGER NOT NULL,  -- tokens, each kind counted once
-    output      INTEGER NOT NULL,
-    cache_read  INTEGER NOT NULL,
-    cache_write INTEGER NOT NULL,
-    reasoning   INTEGER NOT NULL,
-    cost        REAL,              -- US dollars, if the agent states it
-    PRIMARY KEY (kind, home, place, day, model)
 ) WITHOUT ROWID;
 
 CREATE TABLE problems (
@@ -67,3 +53,21 @@ CREATE TABLE progress (
     checksum INTEGER NOT NULL,     -- of both
     PRIMARY KEY (kind, home, place)
 ) WITHOUT ROWID;
+
+CREATE VIEW usage AS            -- one row for each quarter of an hour, model and size of requests
+SELECT
+    kind,
+    home,
+    place,                         -- of the session
+    iif(json_extract(value, '$[0]') = 0, NULL, datetime(json_extract(value, '$[0]') * 900, 'unixepoch')) AS time,
+    json_extract(value, '$[1]') AS model,
+    json_extract(value, '$[2]') AS context,         -- every request had more input tokens than this
+    json_extract(value, '$[3][0]') AS input,        -- tokens, without those of caches
+    json_extract(value, '$[3][1]') AS output,       -- with those of reasoning
+    json_extract(value, '$[3][2]') AS cache_read,
+    json_extract(value, '$[3][3]') AS cache_write,
+    json_extract(value, '$[3][4]') AS reasoning,
+    json_extract(value, '$[3][5]') AS cost,         -- US dollars, if the agent states it
+    json_extract(value, '$[3][6]') AS cache_write_1h,  -- the part that is kept for an hour
+    json_extract(value, '$[3][7]') AS web_searches
+FROM sessions, json_each(sessions.usage);

@@ -19,7 +19,7 @@ from datetime import datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec.structs import astuple
+from msgspec import MsgspecError, json
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
@@ -27,12 +27,12 @@ from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.model import Cursor, DailyUsage, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Progress
 
-VERSION = 6
+VERSION = 7
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -45,11 +45,11 @@ _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
     "place, id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, created, updated, size, "
-    "health, nested, version, fingerprint, checksum"
+    "health, nested, version, usage, fingerprint, checksum"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
-_OF_USAGE = "place, day, model, input, output, cache_read, cache_write, reasoning, cost"
-_TABLES = ("sessions", "problems", "usage", "progress")
+_TABLES = ("sessions", "problems", "progress")
+_usage_of = json.Decoder(list[TimedUsage]).decode
 
 
 class _Row(NamedTuple):
@@ -132,21 +132,14 @@ class Catalog:
                 )
                 for place, code, severity, *rest in found:
                     problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
-                usage: dict[str, list[DailyUsage]] = {}
-                found = connection.execute(
-                    f"SELECT {_OF_USAGE} FROM usage WHERE kind = ? AND home = ? ORDER BY place, day, model",
-                    key,
-                )
-                for place, day, model, *counts in found:
-                    usage.setdefault(place, []).append(DailyUsage(day, model, Usage(*counts)))
                 rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE kind = ? AND home = ?", key)
                 known = {}
                 for *row, fingerprint, checksum in rows:
-                    summary = _summary(layout.name, row, problems.get(row[0], []), usage.get(row[0], []))
+                    summary = _summary(layout.name, row, problems.get(row[0], []))
                     if _checksum((*row, fingerprint), summary) == checksum:
                         known[row[0]] = _Row(fingerprint, summary)
                 return known
-        except (sqlite3.Error, ValueError, TypeError, OSError) as error:
+        except (sqlite3.Error, MsgspecError, ValueError, TypeError, OSError) as error:
             self._give_up(error)
             return {}
 
@@ -154,13 +147,16 @@ class Catalog:
         """How far a session was folded; None if that is not stored."""
         from sessionary.transcript.fold import Progress
 
-        statement = "SELECT cursor, fold, checksum FROM progress WHERE kind = ? AND home = ? AND place = ?"
+        statement = (
+            "SELECT cursor, fold, usage, progress.checksum FROM progress JOIN sessions USING (kind, home, place)"
+            " WHERE kind = ? AND home = ? AND place = ?"
+        )
         try:
             with closing(connect(self.path or "")) as connection:
                 row = connection.execute(statement, (kind, home, place)).fetchone()
-                if row is not None and zlib.crc32(row[1], zlib.crc32(row[0])) == row[2]:
-                    return Progress(Cursor(row[0]), row[1])
-        except (sqlite3.Error, UnicodeEncodeError, TypeError, OSError) as error:
+                if row is not None and _checksum_of_progress(*row[:3]) == row[3]:
+                    return Progress(Cursor(row[0]), row[1], _usage_of(row[2]))
+        except (sqlite3.Error, MsgspecError, UnicodeEncodeError, TypeError, OSError) as error:
             self._give_up(error)
         return None
 
@@ -245,13 +241,12 @@ def _insert(connection: sqlite3.Connection, kind: str, home: str, read: _Read) -
     key = (kind, home, summary.ref.locator)
     for number, problem in enumerate(summary.problems):
         _insert_row(connection, "problems", (*key, number, problem.code, int(problem.severity), *problem[2:]))
-    for one in summary.usage:
-        _insert_row(connection, "usage", (*key, one.day, one.model, *astuple(one.usage)))
     row = _row(read.fingerprint, summary)
     _insert_row(connection, "sessions", (*key[:2], *row, _checksum(row, summary)))
     if progress is not None:
-        cursor, state = progress.cursor.state, progress.state
-        _insert_row(connection, "progress", (*key, cursor, state, zlib.crc32(state, zlib.crc32(cursor))))
+        cursor, state, usage = progress.cursor.state, progress.state, _usage_text(progress.usage)
+        checksum = _checksum_of_progress(cursor, state, usage)
+        _insert_row(connection, "progress", (*key, cursor, state, checksum))
 
 
 def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[Any, ...]) -> None:
@@ -279,13 +274,14 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
         summary.health,
         int(summary.nested),
         summary.version,
+        _usage_text(summary.usage),
         fingerprint,
     )
 
 
-def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[DailyUsage]) -> Summary:
+def _summary(kind: str, row: list[Any], problems: list[Problem]) -> Summary:
     place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
-    created, updated, size, health, nested, version = rest
+    created, updated, size, health, nested, version, usage = rest
     return Summary(
         SessionRef(kind, session_id, place, project),
         agent,
@@ -301,10 +297,14 @@ def _summary(kind: str, row: list[Any], problems: list[Problem], usage: list[Dai
         problems,
         cwd=cwd,
         branch=branch,
-        usage=usage,
+        usage=_usage_of(usage),
         nested=bool(nested),
         version=version,
     )
+
+
+def _usage_text(usage: list[TimedUsage]) -> str:
+    return json.encode(usage).decode()
 
 
 def _text(time: datetime | None) -> str | None:
@@ -317,8 +317,12 @@ def _time(text: str | None) -> datetime | None:
 
 def _checksum(row: tuple[Any, ...], summary: Summary) -> int:
     """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
-    beside = [tuple(problem) for problem in summary.problems], summary.usage
+    beside = [tuple(problem) for problem in summary.problems]
     return zlib.crc32(repr((row, beside)).encode("utf-8", "surrogatepass"))
+
+
+def _checksum_of_progress(cursor: bytes, state: bytes, usage: str) -> int:
+    return zlib.crc32(usage.encode(), zlib.crc32(state, zlib.crc32(cursor)))
 
 
 def _home(layout: Layout) -> str:

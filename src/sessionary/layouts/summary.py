@@ -44,7 +44,7 @@ def summarize(
     Raises:
         NotFound: the session is gone.
     """
-    fold = None if before is None else resumed(before.state)
+    fold = None if before is None else resumed(before)
     after = None if before is None or fold is None else before.cursor
     fold, cursor, failed = fold or Fold(), None, list[Problem]()
     try:
@@ -63,6 +63,7 @@ def summarize(
     state = None if cursor is None else fold.state()
     # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
     unanswered = () if Capability.CHANGES in layout.capabilities else fold.unanswered()
+    usage = fold.timed_usage()
     problems = [*fold.problems, *failed, *unanswered, *header.problems]
     summary = Summary(
         ref,
@@ -80,12 +81,12 @@ def summarize(
         header.listed,
         header.cwd or fold.fact("cwd"),
         header.branch or fold.fact("branch"),
-        fold.daily_usage(),
+        usage,
         # Ids of which a later part tells sessions apart are those of sub-agents.
         header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )
-    return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state))
+    return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state, usage))
 
 
 def title_of(layout: Layout, ref: SessionRef) -> str | None:

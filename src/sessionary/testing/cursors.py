@@ -44,7 +44,7 @@ class Reader:
         self._folded = summarize(self._layout, self._ref, before)
         assert self._folded.summary == summarize(self._layout, self._ref).summary
         if self._folded.progress is not None:
-            assert resumed(self._folded.progress.state) is not None
+            assert resumed(self._folded.progress) is not None
 
 
 def _said(items: Sequence[Item]) -> list[Item]:

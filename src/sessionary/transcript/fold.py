@@ -5,22 +5,26 @@ A fold can be stored at any message and continued later: it is a plain value, an
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from bisect import bisect_left
+from datetime import datetime
 
 from msgspec import MsgspecError, Struct, field, msgpack
+from msgspec.structs import replace
 
 from sessionary.model import (
+    CONTEXTS,
     NO_MODEL,
     PERSON,
+    QUARTER,
     Aside,
     Cursor,
-    DailyUsage,
     Fact,
     Item,
     Message,
     Problem,
     Reset,
     Severity,
+    TimedUsage,
     Usage,
     UsageEvent,
 )
@@ -41,7 +45,7 @@ class Fold(Struct, array_like=True):
         title: the first words of the user, on one line; None without any.
         created: the time of the first message that bears one.
         updated: the latest time of a message.
-        usage: the usage by day and model.
+        usage: the usage by `TimedUsage.quarter`, model and `TimedUsage.context`.
         facts: what the stream says of the session, by name.
         problems: what could not be read.
     """
@@ -51,7 +55,7 @@ class Fold(Struct, array_like=True):
     title: str | None = None
     created: datetime | None = None
     updated: datetime | None = None
-    usage: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    usage: dict[tuple[int, str, int], Usage] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -90,23 +94,21 @@ class Fold(Struct, array_like=True):
             self._count(message, message.usage or Usage())
 
     def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
-        day = "" if stated.time is None else stated.time.astimezone(UTC).date().isoformat()
-        models = self.usage.setdefault(day, {})
-        model = stated.model or NO_MODEL
-        models[model] = models.get(model, Usage()).plus(usage)
+        quarter = 0 if stated.time is None else max(int(stated.time.timestamp()) // QUARTER, 0)
+        summed = isinstance(stated, UsageEvent) and stated.summed
+        larger = 0 if summed else bisect_left(CONTEXTS, usage.context)
+        key = quarter, stated.model or NO_MODEL, CONTEXTS[larger - 1] if larger else 0
+        known = self.usage.get(key)
+        self.usage[key] = usage if known is None else known.plus(usage)
 
     def fact(self, name: str) -> str | None:
         """A fact that the stream states; None if it states none."""
         found = self.facts.get(name)
         return None if found is None else found.value
 
-    def daily_usage(self) -> list[DailyUsage]:
-        """The usage by day and model, sorted."""
-        return [
-            DailyUsage(day, model, used)
-            for day, models in sorted(self.usage.items())
-            for model, used in sorted(models.items())
-        ]
+    def timed_usage(self) -> list[TimedUsage]:
+        """The usage, sorted."""
+        return [TimedUsage(*key, self.usage[key]) for key in sorted(self.usage)]
 
     def unanswered(self) -> list[Problem]:
         """A problem for each call without a result, but those of the last message: its tools may be at work."""
@@ -126,9 +128,9 @@ class Fold(Struct, array_like=True):
         ]
 
     def state(self) -> bytes | None:
-        """The fold as bytes; None if they are more than `LARGEST_STATE`."""
+        """The fold without its usage as bytes; None if they are more than `LARGEST_STATE`."""
         try:
-            state = msgpack.encode(self)
+            state = msgpack.encode(replace(self, usage={}))
         except (
             MsgspecError,
             UnicodeEncodeError,
@@ -139,18 +141,21 @@ class Fold(Struct, array_like=True):
 
 
 class Progress(Struct, frozen=True):
-    """How far a session was folded: the cursor behind the last item, and the state of the fold."""
+    """How far a session was folded: the cursor behind the last item, the state of the fold, and the usage."""
 
     cursor: Cursor
     state: bytes
+    usage: list[TimedUsage]
 
 
-def resumed(state: bytes) -> Fold | None:
-    """The fold of a state; None if the bytes are no state."""
+def resumed(progress: Progress) -> Fold | None:
+    """The fold that was stored; None if its bytes are not a state."""
     try:
-        return msgpack.decode(state, type=Fold)
+        fold = msgpack.decode(progress.state, type=Fold)
     except MsgspecError:
         return None
+    fold.usage = {(one.quarter, one.model, one.context): one.usage for one in progress.usage}
+    return fold
 
 
 def short_title(text: str | None) -> str | None:

@@ -195,5 +195,11 @@ def _message(record: dict[str, Any], place: Place) -> Message | None:
 def _usage(stated: Any) -> Usage | None:
     if not isinstance(stated, dict):
         return None
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return Usage(*(count_of(stated.get(name)) for name in names))
+    return Usage(
+        count_of(stated.get("input_tokens")),
+        count_of(stated.get("output_tokens")),
+        count_of(stated.get("cache_read_input_tokens")),
+        count_of(stated.get("cache_creation_input_tokens")),
+        cache_write_1h=count_of(object_of(stated.get("cache_creation")).get("ephemeral_1h_input_tokens")),
+        web_searches=count_of(object_of(stated.get("server_tool_use")).get("web_search_requests")),
+    )

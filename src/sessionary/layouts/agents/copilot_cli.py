@@ -241,7 +241,7 @@ class CopilotCliLayout(LogLayout):
         )
         if kind == "session.shutdown":
             for model, usage in _rest(data, memory):
-                yield UsageEvent(usage, model, empty.time)
+                yield UsageEvent(usage, model, empty.time, summed=True)
         elif kind == "assistant.message":
             yield _answer(data, empty, memory)
         elif kind == "session.compaction_complete":
@@ -325,11 +325,11 @@ def _rest(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
         given, made, read, written, thought = (
             now - then for now, then in zip(counts, before.get(model, none), strict=True)
         )
+        thought = min(thought, made)
         for name in (model, ""):
             known = min(stated.get(name, 0), made)
             stated[name], made = stated.get(name, 0) - known, made - known
-        thought = min(thought, made)
-        usage = Usage(max(given - read - written, 0), made - thought, read, written, thought)
+        usage = Usage(max(given - read - written, 0), made, read, written, thought)
         if usage != Usage():
             yield model, usage
     if metrics:

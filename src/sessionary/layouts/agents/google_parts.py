@@ -68,12 +68,11 @@ def json_text(value: Any) -> str:
 
 
 def usage_of(prompt: Any, output: Any, cached: Any, thoughts: Any, tool: Any, total: Any) -> Usage:
-    """Tokens, each counted once. The prompt includes what was cached; the output may include the thoughts."""
+    """Tokens. The prompt includes what was cached; the output is without the thoughts, unless the total shows else."""
     given, made, thought, used = count_of(prompt), count_of(output), count_of(thoughts), count_of(tool)
     cached_part = min(count_of(cached), given)
-    if thought and count_of(total) and count_of(total) == given + made + used:
-        made = max(made - thought, 0)
-    return Usage(given - cached_part + used, made, cached_part, 0, thought)
+    is_included = thought <= made and count_of(total) == given + made + used
+    return Usage(given - cached_part + used, made if is_included else made + thought, cached_part, 0, thought)
 
 
 def texts_only(content: Any) -> str:

@@ -150,12 +150,13 @@ def _usage(data: Value) -> Usage | None:
     if not isinstance(tokens, dict):
         return None
     cache, cost = _below(tokens, "cache"), data.get("cost")
+    thought = _count(tokens.get("reasoning"))
     return Usage(
         _count(tokens.get("input")),
-        _count(tokens.get("output")),
+        _count(tokens.get("output")) + thought,
         _count(cache.get("read")),
         _count(cache.get("write")),
-        _count(tokens.get("reasoning")),
+        thought,
         float(cost) if isinstance(cost, int | float) and cost else None,
     )
 

@@ -198,6 +198,5 @@ def _usage(stated: Any) -> Usage | None:
     cost = stated.get("cost")
     total = cost_of(cost.get("total") if isinstance(cost, dict) else cost)
     made, thought = count_of(stated.get("output")), count_of(stated.get("reasoning"))
-    thought = min(thought, made)
     given, read, written = (count_of(stated.get(key)) for key in ("input", "cacheRead", "cacheWrite"))
-    return Usage(given, made - thought, read, written, thought, total)
+    return Usage(given, made, read, written, min(thought, made), total)

@@ -117,6 +117,18 @@ def test_what_a_list_shows(home: Path) -> None:
     )
 
 
+def test_what_costs_more_is_counted_apart(home: Path) -> None:
+    usage = {
+        "input_tokens": 1,
+        "cache_creation_input_tokens": 9,
+        "cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 7},
+        "server_tool_use": {"web_search_requests": 3},
+    }
+    ref = write(home, record("assistant", 1, None, [], message={"id": "m", "model": "opus", "usage": usage}))
+    expected = Usage(input=1, cache_write=9, cache_write_1h=7, web_searches=3)
+    assert summary(home, ref).usage_by_model() == {"opus": expected}
+
+
 def test_titles_by_rank_wherever_they_stand(home: Path) -> None:
     titles: list[dict[str, Any]] = [
         {"type": "custom-title", "customTitle": "Mine"},
@@ -478,10 +490,12 @@ def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -
             "cache_write": 0,
             "reasoning": 0,
             "cost": None,
+            "cache_write_1h": 0,
+            "web_searches": 0,
         }
     ]
-    rows = json.loads(run("sql", "SELECT model, output FROM usage", "--json")[1])
-    assert rows == [{"model": "opus", "output": 7}]
+    rows = json.loads(run("sql", "SELECT time, model, context, output FROM usage", "--json")[1])
+    assert rows == [{"time": "2026-03-01 09:00:00", "model": "opus", "context": 0, "output": 7}]
     (listed,) = json.loads(run("list", "--json")[1])
     assert (listed["kind"], listed["agent"], listed["id"]) == ("claude_code", "claude_code", ID)
 

@@ -151,7 +151,7 @@ def test_reasoning_and_unnamed_models_count_once(home: Path) -> None:
     found = summary(home, ref).usage_by_model()
     assert found == {
         "(not named)": Usage(output=3),
-        "gpt-5": Usage(input=8, output=2, cache_write=2, reasoning=4),
+        "gpt-5": Usage(input=8, output=6, cache_write=2, reasoning=4),
     }
 
 

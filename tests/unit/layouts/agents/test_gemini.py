@@ -118,13 +118,13 @@ def test_what_a_list_shows(home: Path) -> None:
     found = summary(home, write(home, *TALK))
     assert (found.messages, found.turns, found.title, found.health) == (4, 1, "Fix the login race", "ok")
     assert (found.ref.session_id, found.agent, found.nested) == ("a1b2c3d4", "gemini", False)
-    assert found.usage_by_model() == {"gemini-3": Usage(input=63, output=20, cache_read=40, reasoning=5)}
+    assert found.usage_by_model() == {"gemini-3": Usage(input=63, output=25, cache_read=40, reasoning=5)}
 
 
 def test_thoughts_that_the_output_includes_count_once(home: Path) -> None:
     tokens = {"input": 10, "output": 20, "cached": 0, "thoughts": 5, "tool": 0, "total": 30}
     found = summary(home, write(home, META, said(1, "gemini", "x", model="m", tokens=tokens)))
-    assert found.usage_by_model() == {"m": Usage(input=10, output=15, reasoning=5)}
+    assert found.usage_by_model() == {"m": Usage(input=10, output=20, reasoning=5)}
 
 
 def test_a_later_version_of_a_message_takes_its_place(home: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_a_rewound_response_cost_counts(home: Path) -> None:
     ref = write(home, *TALK, {"$rewindTo": "m2"}, said(4, "user", "Again"))
     found = summary(home, ref)
     assert (found.messages, found.turns) == (2, 2)
-    assert found.usage_by_model()["gemini-3"] == Usage(input=63, output=20, cache_read=40, reasoning=5)
+    assert found.usage_by_model()["gemini-3"] == Usage(input=63, output=25, cache_read=40, reasoning=5)
 
 
 def test_a_rewind_to_an_unknown_message_removes_all(home: Path) -> None:
@@ -254,7 +254,7 @@ def test_an_old_document(home: Path) -> None:
     ref = document(home, *TALK[1:], summary="Login")
     found = summary(home, ref)
     assert (found.messages, found.turns, found.title, found.health) == (4, 1, "Login", "ok")
-    assert found.usage_by_model() == {"gemini-3": Usage(input=63, output=20, cache_read=40, reasoning=5)}
+    assert found.usage_by_model() == {"gemini-3": Usage(input=63, output=25, cache_read=40, reasoning=5)}
     last = read(home, ref)[-1]
     assert json.loads(GeminiLayout(home).raw(ref, last.place)) == TALK[3]
     assert last.place.line is not None

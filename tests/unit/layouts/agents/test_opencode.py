@@ -167,7 +167,7 @@ def test_a_conversation_of_version_1(home: Path, store: Store) -> None:
         ("c1", "a.txt", False), ("c2", "no such file", True), ("c3", "refused", True),
     ]  # fmt: skip
     assert answers.origin == TOOL
-    assert agent.usage == Usage(10, 5, 7, 3, 2, 0.5), "the tokens of the steps are those of the message"
+    assert agent.usage == Usage(10, 7, 7, 3, 2, 0.5), "the tokens of the steps are those of the message"
     assert [part.kind for part in agent.parts if isinstance(part, Other)] == ["patch"]
     assert (asked.origin, summary.origin) == (HARNESS, COMPACTION)
 
@@ -178,7 +178,7 @@ def test_what_a_list_shows(home: Path, store: Store) -> None:
     found = {one.ref.session_id: one for one in summaries(layout(home))}
     one = found["ses_1"]
     assert (one.title, one.turns, one.messages, one.cwd) == ("A title", 1, 5, "/home/u/app")
-    assert one.usage_by_model() == {"sonnet": Usage(20, 10, 14, 6, 4, 0.5)}
+    assert one.usage_by_model() == {"sonnet": Usage(20, 14, 14, 6, 4, 0.5)}
     assert [problem.code for problem in one.problems] == ["orphaned_call"]
     assert (found["ses_2"].parent, found["ses_2"].nested, one.nested) == ("ses_1", True, False)
 

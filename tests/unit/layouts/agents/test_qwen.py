@@ -128,7 +128,7 @@ def test_what_a_list_shows(home: Path) -> None:
     found = summary(home, write(home, *TALK))
     assert (found.messages, found.turns, found.title, found.health) == (4, 1, "Fix the login race", "ok")
     assert (found.cwd, found.branch, found.agent, found.version) == ("/home/u/app", "main", "qwen", "0.21.13")
-    assert found.usage_by_model() == {"qwen3": Usage(input=70, output=20, cache_read=40, reasoning=5)}
+    assert found.usage_by_model() == {"qwen3": Usage(input=70, output=25, cache_read=40, reasoning=5)}
 
 
 def test_the_title_is_the_last_custom_title(home: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_rewind_leaves_a_branch_and_its_tokens_count(home: Path) -> None:
     assert [one.message for one in found.problems] == [
         "2 records of branches that were rewound or abandoned are not shown"
     ]
-    assert (found.turns, found.usage_by_model()["qwen3"].output) == (2, 22)
+    assert (found.turns, found.usage_by_model()["qwen3"].output) == (2, 27)
 
 
 def test_records_beside_the_line_do_not_move_its_end(home: Path) -> None:
@@ -280,7 +280,7 @@ def test_what_a_fork_repeats_counts_once(home: Path) -> None:
     assert (found.parent, found.nested, found.messages) == (ID, False, 5)
     assert found.usage_by_model() == {"qwen3": Usage(input=1, output=2)}
     first.path.unlink()
-    assert summary(home, ref).usage_by_model()["qwen3"].output == 22, "nothing else states it then"
+    assert summary(home, ref).usage_by_model()["qwen3"].output == 27, "nothing else states it then"
 
 
 def test_old_folders_and_a_home_that_gemini_shares(home: Path) -> None:
