@@ -20,3 +20,8 @@ def xdg_folder(variable: str, otherwise: str) -> str | None:
 def cache_folder() -> str | None:
     """Return the folder of derived data: ``$XDG_CACHE_HOME/sessionary``, else ``~/.cache/sessionary``; or None."""
     return xdg_folder("XDG_CACHE_HOME", "~/.cache")
+
+
+def data_folder() -> str | None:
+    """Return the folder of our own data: ``$XDG_DATA_HOME/sessionary``, else ``~/.local/share/sessionary``; or None."""
+    return xdg_folder("XDG_DATA_HOME", "~/.local/share")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.layouts.clock import FUTURE_TIME
-from sessionary.layouts.registry import AGENTS
+from sessionary.layouts.registry import LAYOUTS
 
 REPO = Path(__file__).resolve().parents[2]
 SOURCE = REPO / "src" / "sessionary"
@@ -32,6 +32,10 @@ def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
 
 def modules(name: str) -> Iterator[Path]:
     """The module of an agent, and those of `layouts/agents` that it imports."""
+    package = SOURCE / "layouts" / name
+    if package.is_dir():
+        yield from package.glob("*.py")
+        return
     waiting, found = [name], set[str]()
     while waiting:
         one = waiting.pop()
@@ -44,7 +48,7 @@ def modules(name: str) -> Iterator[Path]:
             )
 
 
-@pytest.mark.parametrize("name", [agent.name for agent in AGENTS])
+@pytest.mark.parametrize("name", [layout.name for layout in LAYOUTS])
 def test_every_code_has_a_row_with_its_severity_and_every_row_a_code(name: str) -> None:
     page = (REPO / "docs" / "formats" / f"{name.replace('_', '-')}.md").read_text("utf-8")
     section = page.partition("\n## Problem codes\n")[2].partition("\n## ")[0]

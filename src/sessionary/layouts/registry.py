@@ -1,4 +1,4 @@
-"""The agents whose sessions are read where they lie: adding one is its module in `agents/` and a line here."""
+"""The layouts that have a home of their own. Adding an agent is its module in `agents/` and a line here."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.pi import PiLayout
 from sessionary.layouts.agents.qwen import QwenLayout
 from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.records.layout import RecordsLayout
 
 AGENTS: tuple[type[AgentLayout], ...] = (
     ClaudeCodeLayout,
@@ -20,3 +21,6 @@ AGENTS: tuple[type[AgentLayout], ...] = (
     PiLayout,
     QwenLayout,
 )
+
+LAYOUTS: tuple[type[AgentLayout], ...] = (*AGENTS, RecordsLayout)
+"""All layouts that have a home of their own: those of agents, and that of the stores for agent frameworks."""

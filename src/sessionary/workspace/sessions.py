@@ -46,7 +46,7 @@ class Sessions:
         fs: Fs = OS_FS,
         cache: str | None = None,
     ) -> None:
-        agents = (AmplifierLayout.name, *(one.name for one in registry.AGENTS))
+        agents = (AmplifierLayout.name, *(one.name for one in registry.LAYOUTS))
         if isinstance(homes, Mapping) and (unknown := sorted(homes.keys() - set(agents))):
             raise Invalid(f"no agent of kind {unknown[0]}", hint=f"homes are given for {', '.join(agents)}")
         self.home: Path = _home_of(homes, AmplifierLayout.name, HOME)
@@ -57,7 +57,7 @@ class Sessions:
         self._amplifier = AmplifierLayout(self.home, fs)
         self.layouts: Sequence[Layout] = (
             self._amplifier,
-            *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.AGENTS),
+            *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.LAYOUTS),
             *(layout_in(self._root, kind, fs) for kind in IN_PROJECTS if has_sessions(self._root, kind, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}

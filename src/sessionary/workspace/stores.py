@@ -42,7 +42,7 @@ IN_PROJECTS = {
     "feature": _InProject("orchestrator", "FeatureLayout", "FeatureSyncLayout", ".ai-session"),
 }
 
-KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *IN_PROJECTS)
+KINDS = (AmplifierLayout.name, *(one.name for one in registry.LAYOUTS), *IN_PROJECTS)
 """Every kind of session there is."""
 
 
@@ -141,7 +141,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
     places = [f"{IN_PROJECTS[one].place}/" for one in kinds]
     if kind is None:
         of_agents = dict.fromkeys(
-            (f"{PROJECTS}/", *(place for one in registry.AGENTS for place in one.places))
+            (f"{PROJECTS}/", *(place for one in registry.LAYOUTS for place in one.places))
         )
         if any(_may_be(fs, folder / place) for place in of_agents):
             return

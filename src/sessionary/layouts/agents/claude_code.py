@@ -125,7 +125,7 @@ class ClaudeCodeLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message]:
-        message = _message(record, place)
+        message = message_of_record(record, place)
         if message is not None:
             copied = message.usage is not None and copied_from(self._fs, ref, record)
             yield replace(message, usage=None) if copied else message
@@ -158,7 +158,7 @@ def _stays_with_parent(record: dict[str, Any]) -> bool:
     return kind in ("tool_result", "tool_use")
 
 
-def _message(record: dict[str, Any], place: Place) -> Message | None:
+def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None for one that is none."""
     from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
     from sessionary.transcript.typed import message_of

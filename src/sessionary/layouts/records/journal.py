@@ -1,0 +1,434 @@
+"""RecordJournal: the records of one session, written and read by any number of processes.
+
+A session is one JSON Lines file that only grows. Each record is one line and one transaction: it is there as a whole
+or not at all. A writer takes the lock of the session, reads what others have added, decides on that state, appends one
+record and releases the lock; the flush follows. So a decision is never made on a state that is not the newest.
+
+Replaying a long session would cost more than what stands in it. Then a snapshot is appended: the tables, and where the
+lines lie whose items stand. Every later record names the offset of the last snapshot, so a reader starts there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from types import MappingProxyType, TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from sessionary.disk import atomic
+from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
+from sessionary.disk.fs import OS_FS, READ, Fs, expanded, make_folder, read_at, storage_failed, sync_dir
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.errors import AlreadyExists, Invalid, InvalidId, Unsupported
+from sessionary.layouts.records.names import file_name
+from sessionary.layouts.records.state import (
+    BEGIN,
+    CHANGE,
+    FORMAT,
+    SNAPSHOT,
+    Begin,
+    Line,
+    State,
+    spans_of,
+)
+from sessionary.layouts.records.values import encode_value, is_plain
+
+SNAPSHOT_AFTER = 1 << 22
+"""Bytes that a replay reads beyond twice what stands, before a snapshot is written."""
+LOCK_SUFFIX = ".lock"
+_TAIL = 1 << 16
+
+_decode_line = msgspec.json.Decoder(Line).decode
+_decode_begin = msgspec.json.Decoder(Begin).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Change(NamedTuple):
+    """What one record changes. All of it takes effect, or nothing.
+
+    Attributes:
+        add: items to add at the end: values that `encode_value` accepts.
+        keys: a key for each of them, to find it by; empty if none has one.
+        drop: ranges of the numbers of items that no longer stand.
+        set: values by table and key.
+        unset: keys to remove, by table.
+    """
+
+    add: Sequence[Any] = ()
+    keys: Sequence[str | None] = ()
+    drop: Sequence[tuple[int, int]] = ()
+    set: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    unset: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+class RecordJournal:
+    """The records of one session. Safe for threads and processes; safe to keep open after a fork.
+
+    Args:
+        folder: the folder of the sessions of a framework; made by the first change.
+        framework: the name of the framework, as ``openai-agents``.
+        session_id: the id; any text.
+        scope: what else names the session, as the application and the user.
+        durability: ``full`` (default: what was acknowledged survives a power cut), ``batch`` or ``none``.
+        chain: whether each record of a new session holds the hash of the record before it.
+
+    Raises:
+        InvalidId: an id or a scope with a lone surrogate.
+
+    Attributes:
+        path: the file.
+        skipped: lines that could not be read, as (byte, length); they are kept in the file and change nothing.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        framework: str,
+        session_id: str,
+        scope: Sequence[str] = (),
+        *,
+        durability: str = "full",
+        chain: bool = False,
+    ) -> None:
+        if not all(map(is_plain, (session_id, *scope))):
+            raise InvalidId(f"the id {session_id!r} holds half a character", session=session_id)
+        root = os.path.realpath(expanded(folder))
+        self.path: str = os.path.join(root, file_name(scope, session_id))
+        self.skipped: list[tuple[int, int]] = []
+        self._durability: Durability = check_durability(durability)
+        self._begin = Begin(FORMAT, framework, session_id, list(scope), chain)
+        self._guard = threading.RLock()
+        self._bind(OS_FS, partial(datetime.now, UTC))
+        self._restart()
+
+    @classmethod
+    def with_fs(cls, fs: Fs, *args: Any, now: Callable[[], datetime] | None = None, **options: Any) -> Self:
+        """A journal over another file system or clock, for tests."""
+        journal = cls(*args, **options)
+        journal._bind(fs, now or journal._now)
+        return journal
+
+    def _bind(self, fs: Fs, now: Callable[[], datetime]) -> None:
+        self._fs = fs
+        self._now = now
+        self._journal = Journal(self.path, Tail.CUT, fs=fs, now=now)
+        self._lock = FileLock(self.path + LOCK_SUFFIX, fs)
+
+    def _restart(self) -> None:
+        self._state = State()
+        self._identity = (0, 0)
+        self._end = 0
+        self._snapshot = -1
+        self._replayed = 0
+        self._look_at = SNAPSHOT_AFTER
+        self._added: list[tuple[int, int, int, int]] = []
+        self._last = ""
+        self.skipped = []
+
+    def state(self) -> State:
+        """What the records add up to, with those of other processes. Do not change it.
+
+        Raises:
+            StorageFailed: the file cannot be read.
+            Unsupported: it has a newer format.
+            AlreadyExists: it belongs to another session.
+        """
+        with self._guard:
+            self._refresh()
+            return self._state
+
+    def change(self, decide: Callable[[State], Change | None]) -> State:
+        """Decide on the newest state, and append one record.
+
+        Args:
+            decide: called while the session is locked; returns the change, or None for none. What it raises is
+                raised here, and nothing is written.
+
+        Returns:
+            the state with the change.
+
+        Durability: that of the level; see the class.
+
+        Raises:
+            Invalid: a value cannot be stored.
+            Locked: another process holds the session.
+            StorageFailed: the system denied the write; `outcome` states whether it may be stored.
+        """
+        with self._guard:
+            self._acquire()
+            try:
+                self._refresh()
+                self._repair_tail()
+                change = decide(self._state)
+                if change is None:
+                    return self._state
+                self._append(change)
+            finally:
+                self._lock.release()
+            if self._durability != "none":
+                COMMITTER.commit(self._journal, self._durability, 1)
+            return self._state
+
+    def delete(self) -> bool:
+        """Delete the session; False if there is none.
+
+        Durability: when this returns, the deletion survives a power cut.
+
+        Raises:
+            Locked: another process holds the session.
+            StorageFailed: it cannot be deleted.
+        """
+        with self._guard:
+            self._acquire()
+            try:
+                self._journal.close()
+                found = self._journal.look() is not None
+                for path in (self.path, self.path + LOCK_SUFFIX):
+                    atomic.forget_file(path, fs=self._fs)
+                sync_dir(self._fs, os.path.dirname(self.path))
+                self._restart()
+                return found
+            finally:
+                self._lock.release()
+                self._lock.close()
+
+    def close(self) -> None:
+        """Flush what is pending, and close the files. The next call opens them again.
+
+        Raises:
+            StorageFailed: the flush failed, now or earlier in the background.
+        """
+        try:
+            COMMITTER.settle(self._journal)
+        finally:
+            self._journal.close()
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- writing
+
+    def _acquire(self) -> None:
+        while True:
+            with suppress(FileNotFoundError):
+                return self._lock.acquire()
+            make_folder(self._fs, os.path.dirname(self.path))
+
+    def _repair_tail(self) -> None:
+        """Finish a last line that a killed writer left: a whole record gets its newline, a torn one is set aside."""
+        found = self._journal.look()
+        if found is not None and found.st_size > self._end:
+            self._journal.append(b"", found)
+            self._refresh()
+
+    def _append(self, change: Change) -> None:
+        state, lines = self._state, []
+        if state.next_line == 0:
+            begun = self._line(0, BEGIN, [_encode(self._begin)[1:-1]])
+            lines.append(begun)
+            self._last = sha256(begun).hexdigest()
+        try:
+            lines.append(self._change_line(max(state.next_line, 1), change))
+        except UnicodeEncodeError as error:
+            raise Invalid(f"a key holds half a character: {error.object!r}", path=self.path) from None
+        data = b"".join(line + b"\n" for line in lines)
+        self._journal.append(data, self._journal.look())
+        self._refresh()
+        if self._replayed > self._look_at:
+            self._add_snapshot()
+
+    def _change_line(self, number: int, change: Change) -> bytes:
+        fields = []
+        if change.add:
+            values = b",".join(map(encode_value, change.add))
+            fields.append(b'"first":%d,"add":[%s]' % (self._state.next_item, values))
+        if change.keys:
+            fields.append(b'"keys":' + _encode(change.keys))
+        if change.drop:
+            fields.append(b'"drop":' + _encode(change.drop))
+        if change.set:
+            fields.append(b'"set":' + _tables(change.set))
+        if change.unset:
+            fields.append(b'"unset":' + _encode(change.unset))
+        return self._line(number, CHANGE, fields)
+
+    def _line(self, number: int, operation: str, fields: list[bytes]) -> bytes:
+        at = self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        head = b'"n":%d,"at":"%s","op":"%s"' % (number, at.encode(), operation.encode())
+        if self._snapshot >= 0:
+            fields = [*fields, b'"snap":%d' % self._snapshot]
+        if self._begin.chain and number:
+            fields = [*fields, b'"prev":"%s"' % self._last.encode()]
+        return b"{" + b",".join([head, *fields]) + b"}"
+
+    def _add_snapshot(self) -> None:
+        """Append a snapshot, if a replay reads much more than what stands."""
+        state = self._state
+        standing = [len(bytes(one)) for one in state.items.values()]
+        standing += [len(bytes(one)) for table in state.tables.values() for one in table.values()]
+        self._look_at = self._replayed + SNAPSHOT_AFTER
+        if self._replayed < 2 * sum(standing) + SNAPSHOT_AFTER:
+            return
+        needed = [
+            (begin, end)
+            for first, count, begin, end in self._added
+            if any(number in state.items for number in range(first, first + count))
+        ]
+        fields = [
+            b'"first":%d,"items":%s' % (state.next_item, _encode(spans_of(state.items))),
+            b'"lines":%s,"named":%s' % (_encode(needed), _encode(state.keys)),
+            b'"set":' + _tables(state.tables),
+        ]
+        line = self._line(state.next_line, SNAPSHOT, fields)
+        self._journal.append(line + b"\n", self._journal.look())
+        self._refresh()
+
+    # -- reading
+
+    def _refresh(self) -> None:
+        found = self._journal.look()
+        if found is None:
+            if self._end:
+                self._restart()
+            return
+        identity = (found.st_dev, found.st_ino)
+        if identity == self._identity and found.st_size == self._end:
+            return
+        if identity != self._identity or found.st_size < self._end:
+            self._restart()
+            self._identity = identity
+        try:
+            fd = self._fs.open(self.path, READ)
+            try:
+                if not self._end and found.st_size > SNAPSHOT_AFTER:
+                    self._start_at_snapshot(fd, found.st_size)
+                data = read_at(self._fs, fd, found.st_size - self._end, self._end)
+            finally:
+                self._fs.close(fd)
+        except FileNotFoundError:
+            self._restart()
+        except OSError as error:
+            raise storage_failed(error, "read", self.path) from error
+        else:
+            self._replay(data)
+
+    def _replay(self, data: bytes) -> None:
+        """Apply the whole lines that begin where the last read ended."""
+        for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
+            begin, self._end = self._end, self._end + len(line) + 1
+            self._replayed += len(line) + 1
+            record = self._decoded(line, begin)
+            if record is not None:
+                self._state.apply(record)
+                self._note_line(record, line, begin)
+
+    def _note_line(self, record: Line, line: bytes, begin: int) -> None:
+        if record.add:
+            self._added.append((record.first, len(record.add), begin, begin + len(line) + 1))
+        if record.op == SNAPSHOT:
+            self._snapshot, self._replayed, self._look_at = begin, len(line), SNAPSHOT_AFTER
+        if self._begin.chain:
+            self._last = sha256(line).hexdigest()
+
+    def _start_at_snapshot(self, fd: int, size: int) -> None:
+        """Apply the last snapshot, and the lines whose items stand. Does nothing if it cannot be read."""
+        newest = _decoded(_last_line(self._fs, fd, size))
+        at = -1 if newest is None else newest.snap
+        line = _line_at(self._fs, fd, at, size) if at >= 0 else b""
+        snapshot = _decoded(line)
+        if snapshot is None or snapshot.op != SNAPSHOT:
+            return
+        self._decoded(_line_at(self._fs, fd, 0, size), 0)
+        for begin, end in snapshot.lines:
+            self._end = begin
+            self._replay(read_at(self._fs, fd, end - begin, begin))
+        self._state.restrict(snapshot)
+        self._end = at
+        self._replay(line + b"\n")
+
+    def _decoded(self, line: bytes, byte: int) -> Line | None:
+        record = _decoded(line)
+        if record is None:
+            if line.strip():
+                self.skipped.append((byte, len(line)))
+        elif record.op == BEGIN:
+            self._check_begin(line)
+        return record
+
+    def _check_begin(self, line: bytes) -> None:
+        try:
+            found = _decode_begin(line)
+        except msgspec.MsgspecError:
+            self.skipped.append((0, len(line)))
+            return
+        mine = self._begin
+        if found.format > FORMAT:
+            raise Unsupported(
+                f"{self.path} has format {found.format}; this version reads up to {FORMAT}",
+                path=self.path,
+                session=mine.session,
+                hint="install a newer version of sessionary",
+            )
+        if (found.framework, found.session, found.scope) != (mine.framework, mine.session, mine.scope):
+            raise AlreadyExists(
+                f"{self.path} belongs to the session {found.session!r} of {found.framework}",
+                path=self.path,
+                session=mine.session,
+                hint="choose another id or another folder",
+            )
+        self._begin = found
+
+
+def _decoded(line: bytes) -> Line | None:
+    try:
+        return _decode_line(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _last_line(fs: Fs, fd: int, size: int) -> bytes:
+    """The last whole line."""
+    length = _TAIL
+    while True:
+        data = read_at(fs, fd, min(length, size), max(0, size - length))
+        lines = data[: data.rfind(b"\n") + 1].split(b"\n")
+        if len(lines) > 2 or length >= size:
+            return lines[-2] if len(lines) > 1 else b""
+        length *= 8
+
+
+def _line_at(fs: Fs, fd: int, at: int, size: int) -> bytes:
+    """The line that begins at an offset."""
+    length = _TAIL
+    while True:
+        data = read_at(fs, fd, length, at)
+        end = data.find(b"\n")
+        if end >= 0 or at + length >= size:
+            return data[:end] if end >= 0 else b""
+        length *= 8
+
+
+def _tables(tables: Mapping[str, Mapping[str, Any]]) -> bytes:
+    return b"{%s}" % b",".join(
+        b"%s:{%s}" % (_encode(name), b",".join(map(_entry, values.items())))
+        for name, values in tables.items()
+    )
+
+
+def _entry(entry: tuple[str, Any]) -> bytes:
+    key, value = entry
+    return b"%s:%s" % (_encode(key), bytes(value) if isinstance(value, msgspec.Raw) else encode_value(value))

@@ -1,0 +1,231 @@
+"""Items of each framework as messages. The frameworks themselves are not imported: these are the shapes they store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from sessionary.codec.times import parse_time
+from sessionary.layouts.agents import claude_code, codex_shapes, google_parts
+from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
+from sessionary.model import (
+    AGENT,
+    HARNESS,
+    PERSON,
+    TOOL,
+    Message,
+    Other,
+    Part,
+    Place,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from sessionary.transcript.typed import message_of
+
+OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
+    "openai-agents",
+    "claude-agent-sdk",
+    "langgraph",
+    "google-adk",
+    "pydantic-ai",
+)
+
+
+def message_from(framework: str, item: Any, place: Place, time: datetime | None) -> Message | None:
+    """An item as a message; None for one that is none.
+
+    Args:
+        framework: what stored it. Items of an unknown one are read as messages with a ``role``.
+        item: the item.
+        place: where it is stored.
+        time: when it was stored, for items that bear no time.
+    """
+    if not isinstance(item, dict):
+        return Message(None, HARNESS, (Other("record", item),), time, place=place)
+    message = _SHAPES.get(framework, message_of)(item, place)
+    return replace(message, time=time) if message is not None and message.time is None else message
+
+
+def _openai(item: dict[str, Any], place: Place) -> Message:
+    """An item of the Responses API."""
+    kind, call_id = text_or_none(item.get("type")) or "message", text_or_none(item.get("call_id"))
+    name = text_or_none(item.get("id"))
+    if isinstance(item.get("role"), str):
+        role = item["role"]
+        origin = {"user": PERSON, "assistant": AGENT}.get(role, HARNESS)
+        return Message(role, origin, tuple(codex_shapes.parts_of(item.get("content"))), id=name, place=place)
+    part: Part = Other(kind, item)
+    if kind == "reasoning":
+        texts = (*_texts(item.get("summary")), *_texts(item.get("content")))
+        part = Thinking("\n".join(texts))
+    elif kind.endswith("_call"):
+        part = ToolCall(
+            call_id or name, text_or_none(item.get("name")) or kind, codex_shapes.arguments_of(item)
+        )
+    elif kind.endswith(("_call_output", "_response")):
+        output = item.get("output")
+        part = ToolResult(call_id, output, codex_shapes.has_failed(output))
+        return Message("tool", TOOL, (part,), id=name, place=place)
+    return Message("assistant", AGENT, (part,), id=name, place=place)
+
+
+def _texts(blocks: Any) -> Iterator[str]:
+    for block in list_of(blocks):
+        if text := text_or_none(object_of(block).get("text")):
+            yield text
+
+
+def _claude(item: dict[str, Any], place: Place) -> Message | None:
+    return claude_code.message_of_record(item, place)
+
+
+def _adk(item: dict[str, Any], place: Place) -> Message:
+    """An event, in either spelling of its keys."""
+    content = object_of(item.get("content"))
+    parts = tuple(google_parts.parts_of(_camel(content.get("parts") or [])))
+    author, stamp = text_or_none(item.get("author")), item.get("timestamp")
+    role, origin = ("user", PERSON) if author == "user" else ("assistant", AGENT)
+    if parts and all(isinstance(part, ToolResult) for part in parts):
+        role, origin = "tool", TOOL
+    if failed := text_or_none(item.get("errorMessage") or item.get("error_message")):
+        parts = (*parts, Other("error", failed))
+    time = datetime.fromtimestamp(stamp, UTC) if isinstance(stamp, int | float) and stamp < 1e11 else None
+    counts = _camel(item.get("usageMetadata") or item.get("usage_metadata"))
+    usage = None
+    if isinstance(counts, dict):
+        names = ("prompt", "candidates", "cachedContent", "thoughts", "toolUsePrompt", "total")
+        usage = google_parts.usage_of(*(counts.get(f"{name}TokenCount") for name in names))
+    model = text_or_none(item.get("modelVersion") or item.get("model_version"))
+    return Message(
+        role,
+        origin,
+        parts or (Other("event", item),),
+        time,
+        text_or_none(item.get("id")),
+        model=model,
+        usage=usage,
+        place=place,
+    )
+
+
+def _camel(value: Any) -> Any:
+    """The value with the keys of parts and counts as the API spells them."""
+    if isinstance(value, list):
+        return [_camel(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {_spelled(key): inner for key, inner in value.items()}
+
+
+def _spelled(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _pydantic(item: dict[str, Any], place: Place) -> Message:
+    """A request or a response of pydantic-ai."""
+    is_answer = item.get("kind") == "response"
+    parts, origins = [], set()
+    for stored in list_of(item.get("parts")):
+        for part, origin in _pydantic_part(object_of(stored)):
+            parts.append(part)
+            origins.add(origin)
+    stamp = text_or_none(item.get("timestamp")) or next(
+        (one["timestamp"] for one in map(object_of, list_of(item.get("parts"))) if one.get("timestamp")), None
+    )
+    shown = tuple(parts) or (Other("record", item),)
+    if is_answer:
+        model, counts = text_or_none(item.get("model_name")), object_of(item.get("usage"))
+        return Message(
+            "assistant",
+            AGENT,
+            shown,
+            parse_time(stamp),
+            model=model,
+            usage=_pydantic_usage(counts),
+            place=place,
+        )
+    origin = PERSON if PERSON in origins else TOOL if TOOL in origins else HARNESS
+    role = {PERSON: "user", TOOL: "tool", HARNESS: "system"}[origin]
+    return Message(role, origin, shown, parse_time(stamp), place=place)
+
+
+def _pydantic_part(stored: dict[str, Any]) -> Iterator[tuple[Part, str]]:
+    kind, content = stored.get("part_kind"), stored.get("content")
+    call_id, name = text_or_none(stored.get("tool_call_id")), text_or_none(stored.get("tool_name"))
+    if kind == "user-prompt":
+        for block in content if isinstance(content, list) else [content]:
+            yield (Text(block) if isinstance(block, str) else Other("content", block)), PERSON
+    elif kind == "system-prompt":
+        yield Text(str(content)), HARNESS
+    elif kind == "text":
+        yield Text(str(content)), AGENT
+    elif kind == "thinking":
+        yield Thinking(str(content or "")), AGENT
+    elif kind in ("tool-call", "builtin-tool-call"):
+        arguments = stored.get("args")
+        yield ToolCall(call_id, name or "?", codex_shapes.arguments_of({"arguments": arguments})), AGENT
+    elif kind in ("tool-return", "builtin-tool-return"):
+        yield ToolResult(call_id, content), TOOL
+    elif kind == "retry-prompt":
+        yield (ToolResult(call_id, content, True) if call_id and name else Text(str(content))), TOOL
+    else:
+        yield Other(str(kind), stored), HARNESS
+
+
+def _pydantic_usage(counts: dict[str, Any]) -> Usage | None:
+    if not counts:
+        return None
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    given, made, read, written = (count_of(counts.get(name)) for name in names)
+    return Usage(max(given - read - written, 0), made, read, written)
+
+
+def _langgraph(item: dict[str, Any], place: Place) -> Message | None:
+    """A message of LangChain as its plug stored it beside the serialised bytes; None for another value."""
+    view = object_of(item.get("view"))
+    if not view:
+        return None
+    role, origin = {
+        "human": ("user", PERSON),
+        "ai": ("assistant", AGENT),
+        "tool": ("tool", TOOL),
+    }.get(str(view.get("type")), ("system", HARNESS))
+    if role == "tool":
+        failed = view.get("status") == "error"
+        part = ToolResult(text_or_none(view.get("tool_call_id")), view.get("content"), failed)
+        return Message(role, origin, (part,), id=text_or_none(view.get("id")), place=place)
+    parts = codex_shapes.parts_of(view.get("content") or [])
+    for call in list_of(view.get("tool_calls")):
+        stated = object_of(call)
+        parts.append(
+            ToolCall(text_or_none(stated.get("id")), str(stated.get("name") or "?"), stated.get("args"))
+        )
+    model = text_or_none(object_of(view.get("response_metadata")).get("model_name"))
+    counts, usage = object_of(view.get("usage_metadata")), None
+    if counts:
+        details = object_of(counts.get("input_token_details"))
+        read, written = count_of(details.get("cache_read")), count_of(details.get("cache_creation"))
+        given = max(count_of(counts.get("input_tokens")) - read - written, 0)
+        usage = Usage(given, count_of(counts.get("output_tokens")), read, written)
+    return Message(
+        role, origin, tuple(parts), id=text_or_none(view.get("id")), model=model, usage=usage, place=place
+    )
+
+
+_SHAPES: dict[str, Callable[[dict[str, Any], Place], Message | None]] = {
+    OPENAI: _openai,
+    CLAUDE: _claude,
+    LANGGRAPH: _langgraph,
+    ADK: _adk,
+    PYDANTIC: _pydantic,
+}
+
+FRAMEWORKS = tuple(_SHAPES)
+"""The frameworks whose items are known."""

@@ -1,0 +1,122 @@
+"""What the records of a session add up to: the items that stand, and the tables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Raw, Struct, field
+
+from sessionary.layouts.records.values import decode_value
+
+FORMAT = 1
+"""The version of the format that is written; older ones are read."""
+BEGIN, CHANGE, SNAPSHOT = "begin", "change", "snapshot"
+
+Spans = list[tuple[int, int]]
+"""Ranges of numbers, each with its first and its last one."""
+
+
+class Line(Struct, omit_defaults=True):
+    """One record: a line of the journal. docs/formats/records.md describes the keys."""
+
+    n: int
+    at: str
+    op: str
+    first: int = 0
+    add: list[Raw] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    drop: Spans = field(default_factory=list)
+    set: dict[str, dict[str, Raw]] = field(default_factory=dict)
+    unset: dict[str, list[str]] = field(default_factory=dict)
+    snap: int = -1
+    items: Spans = field(default_factory=list)
+    lines: Spans = field(default_factory=list)
+    named: dict[str, int] = field(default_factory=dict)
+
+
+class Begin(Struct):
+    """The first record: what the session is."""
+
+    format: int
+    framework: str
+    session: str
+    scope: list[str] = field(default_factory=list)
+    chain: bool = False
+
+
+class State:
+    """What the records up to now add up to.
+
+    Attributes:
+        items: the stored items that stand, by their number, in order.
+        keys: the number of the item that has a key.
+        tables: stored values by table and key.
+        next_item: the number of the next item.
+        next_line: the number of the next record.
+    """
+
+    def __init__(self) -> None:
+        self.items: dict[int, Raw] = {}
+        self.keys: dict[str, int] = {}
+        self.tables: dict[str, dict[str, Raw]] = {}
+        self.next_item = 0
+        self.next_line = 0
+
+    def apply(self, line: Line) -> None:
+        """Add one record. Records are applied in the order of the journal."""
+        self.next_line = line.n + 1
+        for first, last in line.drop:
+            self._drop(first, last)
+        keys = line.keys or [None] * len(line.add)
+        for number, (item, key) in enumerate(zip(line.add, keys, strict=False), line.first):
+            self.items[number] = item
+            if key is not None:
+                self.keys[key] = number
+        self.next_item = max(self.next_item, line.first + len(line.add))
+        for table, names in line.unset.items():
+            for name in names:
+                self.tables.get(table, {}).pop(name, None)
+        for table, values in line.set.items():
+            self.tables.setdefault(table, {}).update(values)
+
+    def _drop(self, first: int, last: int) -> None:
+        found = range(first, last + 1) if last - first < len(self.items) else list(self.items)
+        for number in found:
+            if first <= number <= last:
+                self.items.pop(number, None)
+        if self.keys:
+            self.keys = {key: number for key, number in self.keys.items() if number in self.items}
+
+    def restrict(self, snapshot: Line) -> None:
+        """Keep the items that stood at a snapshot, and their keys."""
+        standing = {number for first, last in snapshot.items for number in range(first, last + 1)}
+        self.items = {number: item for number, item in self.items.items() if number in standing}
+        self.keys = dict(snapshot.named)
+        self.tables = {}
+
+    def values(self, first: int = 0) -> Iterator[Any]:
+        """The items that stand, decoded, without the first ones."""
+        for position, item in enumerate(self.items.values()):
+            if position >= first:
+                yield decode_value(bytes(item))
+
+    def table(self, name: str) -> dict[str, Any]:
+        """A table, decoded."""
+        return {key: decode_value(bytes(value)) for key, value in self.tables.get(name, {}).items()}
+
+    def value(self, table: str, key: str) -> Any:
+        """One value of a table, decoded; None if there is none."""
+        stored = self.tables.get(table, {}).get(key)
+        return None if stored is None else decode_value(bytes(stored))
+
+
+def spans_of(numbers: Iterable[int]) -> Spans:
+    """Ascending numbers as ranges."""
+    spans: Spans = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
