@@ -13,7 +13,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers demo test check static types fmt bench soak coverage docs release clean
+.PHONY: help venv servers plugs demo test check static types fmt bench soak coverage docs release clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ $(BENCH_STAMP): $(STAMP)
 
 servers: $(STAMP)  ## install the npm servers that some test lanes use
 	$(BIN)/python -m tests.servers.npm
+
+plugs: $(STAMP)  ## install an environment for each agent framework that some test lanes use
+	$(BIN)/python -m tests.plugs.environments
 
 demo: $(STAMP)  ## the main job, killed in the middle and recovered, in under a minute
 	$(BIN)/sessionary demo

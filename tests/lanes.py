@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugs import environments
 from tests.servers import npm, objects
 
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
@@ -173,6 +174,10 @@ def _probe_cosmos_real() -> str | None:
     return None if named else "SESSIONARY_TEST_COSMOS_ENDPOINT and _DATABASE name no account to test with"
 
 
+def _probe_plug(name: str) -> Callable[[], str | None]:
+    return lambda: environments.missing(name)
+
+
 PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
@@ -188,6 +193,9 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
     "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
     "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
+    **{
+        f"plug-{name}": _probe_plug(name) for name in environments.FRAMEWORKS
+    },  # a framework in its environment
 }
 
 _probe = cache(lambda lane: PROBES[lane]())

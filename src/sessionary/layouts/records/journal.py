@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -40,6 +40,8 @@ from sessionary.layouts.records.state import (
     spans_of,
 )
 from sessionary.layouts.records.values import encode_value, is_plain
+
+Result = TypeVar("Result")
 
 SNAPSHOT_AFTER = 1 << 22
 """Bytes that a replay reads beyond twice what stands, before a snapshot is written."""
@@ -144,6 +146,15 @@ class RecordJournal:
         with self._guard:
             self._refresh()
             return self._state
+
+    def read(self, select: Callable[[State], Result]) -> Result:
+        """What a function returns of the newest state, which no other thread changes meanwhile.
+
+        Raises: as `state`.
+        """
+        with self._guard:
+            self._refresh()
+            return select(self._state)
 
     def change(self, decide: Callable[[State], Change | None]) -> State:
         """Decide on the newest state, and append one record.

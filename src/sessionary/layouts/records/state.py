@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -95,11 +95,13 @@ class State:
         self.keys = dict(snapshot.named)
         self.tables = {}
 
-    def values(self, first: int = 0) -> Iterator[Any]:
-        """The items that stand, decoded, without the first ones."""
-        for position, item in enumerate(self.items.values()):
-            if position >= first:
-                yield decode_value(bytes(item))
+    def values(self, newest: int | None = None) -> list[Any]:
+        """The items that stand, decoded: all of them, or so many of the newest."""
+        items = list(self.items.values())
+        if newest is not None:
+            items = items[max(len(items) - newest, 0) :]
+        values: list[Any] = decode_value(b"[%s]" % b",".join(items))
+        return values
 
     def table(self, name: str) -> dict[str, Any]:
         """A table, decoded."""

@@ -1,0 +1,68 @@
+"""One environment for each agent framework: their packages exclude one another.
+
+Nothing is installed by a test. `make plugs` (or ``python -m tests.plugs.environments``) fills ``.plugs/`` of the clone,
+`.ci/run` calls it, and a lane whose environment is missing says how to get it. The exact versions of an environment
+are in `constraints/`; a changed file there is a new environment.
+"""
+
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
+CACHE = REPO / ".plugs"
+TOOLS = ("pytest", "pytest-timeout")
+FRAMEWORKS = ("openai-agents",)
+"""The extras, each with its ``suite_<name>.py`` and its constraints."""
+INSTALL_SECONDS = 900
+SUITE_SECONDS = 600
+
+
+def constraints(name: str) -> Path:
+    """The file with the versions of an environment."""
+    return HERE / "constraints" / f"{name}.txt"
+
+
+def suite(name: str) -> Path:
+    """The tests that run in an environment."""
+    return HERE / f"suite_{name.replace('-', '_')}.py"
+
+
+def folder_of(name: str) -> Path:
+    """Where an environment lies, or is to lie."""
+    return CACHE / f"{name}-{sha256(constraints(name).read_bytes()).hexdigest()[:12]}"
+
+
+def missing(name: str) -> str | None:
+    """Why the tests of a framework cannot run; None if they can."""
+    done = folder_of(name) / "done"
+    return None if done.exists() else f"{name} is not installed: `make plugs` does that"
+
+
+def install(name: str) -> None:
+    """Make an environment, unless it is there. Raises what venv and pip fail with."""
+    folder = folder_of(name)
+    if (folder / "done").exists():
+        return
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    options = ["-c", str(constraints(name)), *TOOLS, "-e", f"{REPO}[{name}]"]
+    subprocess.run([*pip, *options], check=True, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
+    (folder / "done").touch()
+
+
+def run_suite(name: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a framework in its environment."""
+    python = str(folder_of(name) / "bin" / "python")
+    options = ["-q", "-c", str(HERE / "suites.ini"), "--noconftest", "-p", "no:cacheprovider"]
+    command = [python, "-m", "pytest", *options, str(suite(name))]
+    return subprocess.run(
+        command, cwd=REPO, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
+    )
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FRAMEWORKS:
+        install(name)
