@@ -10,6 +10,7 @@ from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.pi import PiLayout
 from sessionary.layouts.agents.qwen import QwenLayout
 from sessionary.layouts.agents.reading import AgentLayout
+from sessionary.layouts.agents.vscode_chat import VsCodeChatLayout
 from sessionary.layouts.records.layout import RecordsLayout
 
 AGENTS: tuple[type[AgentLayout], ...] = (
@@ -20,6 +21,7 @@ AGENTS: tuple[type[AgentLayout], ...] = (
     OpenCodeLayout,
     PiLayout,
     QwenLayout,
+    VsCodeChatLayout,
 )
 
 LAYOUTS: tuple[type[AgentLayout], ...] = (*AGENTS, RecordsLayout)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
 from sessionary.codec.times import parse_time
+from sessionary.layouts.agents.fields import decoded
 from sessionary.model import Fact, Other, Part, Text, Usage
 
 COUNTS = (
@@ -118,16 +118,7 @@ def arguments_of(payload: dict[str, Any]) -> Any:
     if stated is None:
         skipped = ("type", "id", "call_id", "name", "namespace", "status", "result")
         return {key: value for key, value in payload.items() if key not in skipped}
-    return _decoded(stated) if "arguments" in payload else stated
-
-
-def _decoded(stated: Any) -> Any:
-    if not isinstance(stated, str):
-        return stated
-    try:
-        return decode(stated.encode("utf-8", "surrogatepass"))
-    except Undecodable:
-        return stated
+    return decoded(stated) if "arguments" in payload else stated
 
 
 def content_of(stored: Any) -> Any:
@@ -145,7 +136,7 @@ def has_failed(stored: Any) -> bool:
     """True if a result states a failure: Codex stores most exit codes in its text alone."""
     if isinstance(stored, str):
         if stored.startswith("{") and '"exit_code"' in stored:
-            stored = _decoded(stored)
+            stored = decoded(stored)
         else:
             head = stored[:1000]
             found = _EXIT.search(head) if "xit" in head else None
@@ -203,7 +194,7 @@ def counter_in(data: bytes) -> list[int] | None:
     at = len(data)
     while (at := data.rfind(b'"total_token_usage"', 0, at)) >= 0:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        record = _decoded(data[begin : end if end >= 0 else len(data)].decode("utf-8", "replace"))
+        record = decoded(data[begin : end if end >= 0 else len(data)].decode("utf-8", "replace"))
         payload = record.get("payload") if isinstance(record, dict) else None
         info = payload.get("info") if isinstance(payload, dict) else None
         if isinstance(info, dict) and (counter := counts_of(info.get("total_token_usage"))):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_file, read_bytes, size_of
 from sessionary.errors import SessionaryError
-from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
+from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
@@ -287,7 +287,7 @@ def _answer(data: dict[str, Any], empty: Message, memory: Memory) -> Message:
     parts += _texts(data.get("content"))
     for call in map(object_of, list_of(data.get("toolRequests"))):
         tool = text_or_none(call.get("name")) or "?"
-        parts.append(ToolCall(text_or_none(call.get("toolCallId")), tool, call.get("arguments")))
+        parts.append(ToolCall(text_or_none(call.get("toolCallId")), tool, decoded(call.get("arguments"))))
     name = text_or_none(data.get("messageId")) or empty.id
     model = text_or_none(data.get("model")) or memory.get("model")
     usage = None

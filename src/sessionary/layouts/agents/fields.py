@@ -42,3 +42,15 @@ def cost_of(value: Any) -> float | None:
     except OverflowError:
         return None
     return cost if 0 <= cost < float("inf") else None
+
+
+def decoded(value: Any) -> Any:
+    """A value that some writers store as the text of its JSON."""
+    if not isinstance(value, str):
+        return value
+    from sessionary.codec import Undecodable, decode  # here, since a list that reads nothing needs neither
+
+    try:
+        return decode(value.encode("utf-8", "surrogatepass"))
+    except Undecodable:
+        return value

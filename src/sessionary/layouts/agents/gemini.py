@@ -14,12 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import DecodeError, Raw, Struct
-from msgspec.json import decode as decode_as
-
 from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.agents.fields import list_of, object_of, object_or_value, text_or_none
+from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
@@ -56,18 +53,12 @@ _NOT_SAID = re.compile(
     r"\s*(?:/[\w:-]+(?:\s|$)|\?\s*$|<session_context>|This is the Gemini CLI\. We are setting up)"
 )
 _SUMMARY = re.compile(r"\s*<state_snapshot>")
+_BEGIN = re.compile(rb"\n {4}(?=\{)")
+_TITLE = re.compile(rb'\n  "summary": ("[^\n]*"),?\r?\n')
 _AGE = re.compile(r"(\d{1,6})([hdwm])")
 _HOURS = {"h": 1, "d": 24, "w": 168, "m": 720}
 _ANSWERED = frozenset({"success", "error", "cancelled"})
 _NOTICES = frozenset({"info", "error", "warning"})
-
-
-class _Document(Struct):
-    """A session of an old version, with its messages as they are stored."""
-
-    messages: list[Raw]
-    summary: Any = None
-    kind: Any = None
 
 
 class GeminiLayout(LogLayout):
@@ -176,29 +167,28 @@ class GeminiLayout(LogLayout):
 
     def _old_items(self, ref: SessionRef) -> Iterator[Item]:
         """What one JSON document holds."""
+        from sessionary.layouts.agents.documents import Head, Shape, pieces
+
+        shape = Shape("messages", _BEGIN, "summary", _TITLE)
         data = read_bytes(self._fs, ref.locator)
         if data is None:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
         yield from self._stated(ref)
-        for found in _pieces(data, ref.locator):
+        for found in pieces(data, ref.locator, shape):
             if isinstance(found, Problem):
                 yield found
-                continue
-            yield from self._facts(ref, found.value, {})
-            if "messages" not in found.value:
+            elif isinstance(found, Head):
+                yield from self._facts(ref, {**found.fields, "sessionId": ""}, {})
+            else:
+                yield from self._facts(ref, found.value, {})
                 yield from self._messages(ref, found.value, Place(ref.locator, found.line, found.byte), {})
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         if ref.locator.endswith(".jsonl"):
             return super().raw(ref, place)
-        import json
+        from sessionary.layouts.agents.documents import raw_value
 
-        data = (read_bytes(self._fs, ref.locator) or b"")[place.byte or 0 :]
-        try:
-            text = data.decode("utf-8", "surrogateescape")
-            return text[: json.JSONDecoder().raw_decode(text)[1]].encode("utf-8", "surrogateescape")
-        except (ValueError, RecursionError):
-            return data.split(b"\n", 1)[0]
+        return raw_value(self._fs, ref.locator, place.byte or 0)
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         plan = reading.plan
@@ -289,68 +279,3 @@ def _answer(record: dict[str, Any], parts: tuple[Part, ...], message: Message) -
         yield Message(
             "tool", TOOL, tuple(results), time or message.time, parent=message.id, place=message.place
         )
-
-
-def _pieces(data: bytes, path: str) -> Iterator[Record | Problem]:
-    """The messages of a document, then its other fields; of a damaged document what is whole."""
-    from sessionary.codec import Place as Damaged
-    from sessionary.codec import Undecodable, decode, problem
-
-    try:
-        document = decode_as(data, type=_Document)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    else:
-        at, line = 0, 1
-        for raw in map(bytes, document.messages):
-            begin = data.index(raw, at)
-            line, at = line + data.count(b"\n", at, begin), begin
-            try:
-                yield Record(object_or_value(decode(raw)), line, at, raw)
-            except Undecodable as error:
-                yield problem(error.code, Damaged(path, line, at), len(raw))
-        yield _head(document.summary, document.kind)
-        return
-    try:
-        value = decode(data)  # reads more: halves of surrogate pairs, numbers of any length
-    except Undecodable as error:
-        words = f"the document is damaged: {error}"
-        yield problem(error.code, Damaged(path, None, error.at or 0), len(data), words)
-        yield from _whole_pieces(data)
-        return
-    messages = object_of(value).get("messages")
-    if not isinstance(messages, list):
-        yield problem(
-            "not_an_object", Damaged(path, None, 0), len(data), "the file holds no list of messages"
-        )
-        yield from _whole_pieces(data)
-        return
-    yield from (Record(object_or_value(one), 1, 0, b"") for one in messages)
-    yield _head(value.get("summary"), value.get("kind"))
-
-
-def _head(summary: Any, kind: Any) -> Record:
-    return Record({"sessionId": "", "summary": summary, "kind": kind, "messages": []}, 1, 0, b"")
-
-
-def _whole_pieces(data: bytes) -> Iterator[Record]:
-    """The whole messages of a damaged document, found by the indentation that Gemini CLI writes."""
-    from sessionary.codec import Undecodable, decode
-
-    starts = [found.start() + 1 for found in re.finditer(rb"\n {4}\{", data)]
-    line, counted = 1, 0
-    for low, high in zip(starts, [*starts, len(data)][1:], strict=True):
-        line, counted = line + data.count(b"\n", counted, low), low
-        end = data.rfind(b"\n    }", low, high) + len(b"\n    }")
-        try:
-            value = decode(data[low:end])
-        except Undecodable:
-            continue
-        if isinstance(value, dict):
-            yield Record(value, line, low, data[low:end])
-    found = re.search(rb'\n  "summary": ("[^\n]*"),?\r?\n', data)
-    try:
-        summary = decode(found[1]) if found else None
-    except Undecodable:
-        return
-    yield _head(summary, None)
