@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 CACHE = REPO / ".plugs"
 TOOLS = ("pytest", "pytest-timeout")
-FRAMEWORKS = ("openai-agents",)
+FRAMEWORKS = ("openai-agents", "claude-agent-sdk")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
 INSTALL_SECONDS = 900
 SUITE_SECONDS = 600

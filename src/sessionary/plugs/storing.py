@@ -1,13 +1,17 @@
-"""What the plugs share: the default folder, and calls that block without blocking the event loop."""
+"""What the plugs share: the journals of a framework, and calls that block without blocking the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from sessionary.disk.flush_policy import check_durability
 from sessionary.errors import Invalid
+from sessionary.layouts.records.journal import RecordJournal, begins_in
 from sessionary.xdg import data_folder
 
 Result = TypeVar("Result")
@@ -43,3 +47,58 @@ async def in_thread(function: Callable[..., Result], *arguments: object) -> Resu
         running.exception()  # else asyncio warns that nobody retrieved it
         raise cancelled
     return running.result()
+
+
+class Journals:
+    """The journals of the sessions of one framework in one folder. Those used last stay open. Safe for threads.
+
+    Args:
+        framework: the name of the framework.
+        folder: the folder; None for that below the data folder.
+        durability: of all sessions; see `RecordJournal`.
+    """
+
+    OPEN = 64
+
+    def __init__(
+        self, framework: str, folder: str | os.PathLike[str] | None, durability: str = "full"
+    ) -> None:
+        self.folder: str = os.path.realpath(os.path.expanduser(folder_of(framework, folder)))
+        self._framework = framework
+        self._durability = check_durability(durability)
+        self._open: OrderedDict[tuple[str, ...], RecordJournal] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def of(self, session_id: str, *scope: str) -> RecordJournal:
+        """The journal of a session, whether there is such a session or not."""
+        with self._guard:
+            key = (*scope, session_id)
+            journal = self._open.pop(key, None) or RecordJournal(
+                self.folder, self._framework, session_id, scope, durability=self._durability
+            )
+            self._open[key] = journal
+            old = self._open.popitem(last=False)[1] if len(self._open) > self.OPEN else None
+        if old is not None:
+            old.close()
+        return journal
+
+    def sessions(self, *scope: str) -> Iterator[tuple[str, str]]:
+        """The ids of the sessions with exactly this scope, each with the path of its file.
+
+        Raises:
+            StorageFailed: the folder cannot be looked into.
+        """
+        for path, begin in begins_in(self.folder):
+            if begin.scope == list(scope):
+                yield begin.session, path
+
+    def close(self) -> None:
+        """Flush what is pending, and close all files.
+
+        Raises:
+            StorageFailed: a flush failed.
+        """
+        with self._guard:
+            journals, self._open = list(self._open.values()), OrderedDict()
+        for journal in journals:
+            journal.close()

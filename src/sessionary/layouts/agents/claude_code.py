@@ -40,6 +40,7 @@ _AGENT_FILE = "agent-"
 
 _TALK = frozenset({"user", "assistant", "system"})
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+_FACTS = (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd"), ("version", "version"))
 _NO_MESSAGES = frozenset(
     "agent-color agent-name agent-setting attachment atis-latch bridge-session content-replacement"
     " file-history-snapshot frame-link last-prompt mode permission-mode pr-link progress queue-operation relocated"
@@ -104,19 +105,7 @@ class ClaudeCodeLayout(LogLayout):
             yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.locator))), 1)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        kind = text_or_none(record.get("type"))
-        if kind in _TITLES:
-            key, rank = _TITLES[kind]
-            if isinstance(record.get(key), str):
-                yield Fact("title", record[key], rank)
-        for key, name in (
-            ("cwd", "cwd"),
-            ("gitBranch", "branch"),
-            ("relocatedCwd", "cwd"),
-            ("version", "version"),
-        ):
-            if value := text_or_none(record.get(key)):
-                yield Fact(name, value)
+        yield from facts_of_record(record)
         if origin := text_or_none(object_of(record.get("forkedFrom")).get("sessionId")):
             yield Fact("parent", origin)
         if _is_agent(ref) and isinstance(record.get("sessionId"), str):
@@ -129,6 +118,18 @@ class ClaudeCodeLayout(LogLayout):
         if message is not None:
             copied = message.usage is not None and copied_from(self._fs, ref, record)
             yield replace(message, usage=None) if copied else message
+
+
+def facts_of_record(record: dict[str, Any]) -> Iterator[Fact]:
+    """What a record says of its session: title, folder, branch, version."""
+    kind = text_or_none(record.get("type"))
+    if kind in _TITLES:
+        key, rank = _TITLES[kind]
+        if isinstance(record.get(key), str):
+            yield Fact("title", record[key], rank)
+    for key, name in _FACTS:
+        if value := text_or_none(record.get(key)):
+            yield Fact(name, value)
 
 
 def _is_agent(ref: SessionRef) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -24,11 +24,21 @@ import msgspec
 
 from sessionary.disk import atomic
 from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
-from sessionary.disk.fs import OS_FS, READ, Fs, expanded, make_folder, read_at, storage_failed, sync_dir
+from sessionary.disk.fs import (
+    OS_FS,
+    READ,
+    Fs,
+    expanded,
+    make_folder,
+    names_in,
+    read_at,
+    storage_failed,
+    sync_dir,
+)
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Invalid, InvalidId, Unsupported
-from sessionary.layouts.records.names import file_name
+from sessionary.layouts.records.names import file_name, parts_of
 from sessionary.layouts.records.state import (
     BEGIN,
     CHANGE,
@@ -443,3 +453,46 @@ def _tables(tables: Mapping[str, Mapping[str, Any]]) -> bytes:
 def _entry(entry: tuple[str, Any]) -> bytes:
     key, value = entry
     return b"%s:%s" % (_encode(key), bytes(value) if isinstance(value, msgspec.Raw) else encode_value(value))
+
+
+def begins_in(folder: str, fs: Fs = OS_FS) -> Iterator[tuple[str, Begin]]:
+    """The sessions in a folder, with their paths. Their names say what they are, unless these were shortened.
+
+    Raises:
+        StorageFailed: the folder cannot be looked into.
+    """
+    for name in sorted(names_in(fs, folder) or ()):
+        parts, path = parts_of(name), os.path.join(folder, name)
+        if parts is None:
+            continue
+        begin = Begin(FORMAT, "", parts[1], parts[0])
+        with suppress(OSError, msgspec.MsgspecError):
+            if "~" in name:
+                begin = _decode_begin(_first_line(fs, path))
+        yield path, begin
+
+
+def newest_change(path: str, fs: Fs = OS_FS) -> Line | None:
+    """The last record of a session; None if there is none that can be read.
+
+    Raises:
+        StorageFailed: the file cannot be read.
+    """
+    try:
+        fd = fs.open(path, READ)
+        try:
+            return _decoded(_last_line(fs, fd, fs.fstat(fd).st_size))
+        finally:
+            fs.close(fd)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+
+
+def _first_line(fs: Fs, path: str) -> bytes:
+    fd = fs.open(path, READ)
+    try:
+        return _line_at(fs, fd, 0, fs.fstat(fd).st_size)
+    finally:
+        fs.close(fd)

@@ -15,7 +15,7 @@ from sessionary.codec.times import parse_time
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.jsonl import may_hold, read_jsonl
-from sessionary.layouts.records.messages import FRAMEWORKS, message_from
+from sessionary.layouts.records.messages import CLAUDE, FRAMEWORKS, facts_from, message_from
 from sessionary.layouts.records.names import SUFFIX, parts_of
 from sessionary.layouts.records.survey import Ranges, Survey, items_of
 from sessionary.layouts.records.values import unmarked
@@ -63,7 +63,8 @@ class RecordsLayout(AgentLayout):
         if parts is None:
             return None
         scope, session_id = parts
-        return SessionRef(self.name, session_id, path, "/".join(scope) or None)
+        project = scope[:1] if _is_nested(path, scope) else scope
+        return SessionRef(self.name, session_id, path, "/".join(project) or None)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         begin = Survey()
@@ -89,6 +90,9 @@ class RecordsLayout(AgentLayout):
         if survey is None:
             return
         yield from (Fact(name, value) for name, value in survey.facts.items())
+        scope = (parts_of(os.path.basename(ref.locator)) or ([], ""))[0]
+        if _is_nested(ref.locator, scope):
+            yield from (Fact("nested", "yes"), Fact("parent", scope[-1]))
         yield from self._taken(ref, start, survey)
         if end is not None:
             yield Cursor(msgpack.encode((end.state, survey)))
@@ -120,7 +124,9 @@ class RecordsLayout(AgentLayout):
             for number, stored in items_of(found.value):
                 if number in dropped:
                     continue
-                message = message_from(framework, unmarked(stored), place, time)
+                item = unmarked(stored)
+                yield from facts_from(framework, item)
+                message = message_from(framework, item, place, time)
                 if message is not None:
                     yield message if shown is None or number in shown else Aside(message)
         if not damaged:  # a damaged line explains the gap
@@ -133,6 +139,11 @@ def _position(after: Cursor) -> tuple[Cursor, Survey]:
     except MsgspecError:
         return Cursor(b""), Survey()
     return Cursor(state), survey
+
+
+def _is_nested(path: str, scope: list[str]) -> bool:
+    """True for the session of a sub-agent: its scope ends with the id of the session that it belongs to."""
+    return len(scope) == 2 and os.path.basename(os.path.dirname(path)) == CLAUDE
 
 
 def _framework(ref: SessionRef, survey: Survey) -> str:

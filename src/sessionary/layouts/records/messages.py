@@ -16,6 +16,7 @@ from sessionary.model import (
     HARNESS,
     PERSON,
     TOOL,
+    Fact,
     Message,
     Other,
     Part,
@@ -50,6 +51,12 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
         return Message(None, HARNESS, (Other("record", item),), time, place=place)
     message = _SHAPES.get(framework, message_of)(item, place)
     return replace(message, time=time) if message is not None and message.time is None else message
+
+
+def facts_from(framework: str, item: Any) -> Iterator[Fact]:
+    """What an item says of its session."""
+    if framework == CLAUDE and isinstance(item, dict):
+        yield from claude_code.facts_of_record(item)
 
 
 def _openai(item: dict[str, Any], place: Place) -> Message:
