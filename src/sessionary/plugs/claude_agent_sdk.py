@@ -15,6 +15,7 @@ from typing import Any
 
 from claude_agent_sdk import fold_session_summary
 
+from sessionary.disk.fs import OS_FS, stat_or_none
 from sessionary.layouts.records.journal import Change, newest_change
 from sessionary.layouts.records.messages import CLAUDE
 from sessionary.layouts.records.state import State
@@ -166,7 +167,6 @@ def _new(state: State, entries: Sequence[Any]) -> list[Any]:
 
 
 def _changed(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns // 1_000_000
-    except FileNotFoundError:
-        return 0
+    """When a file changed, in milliseconds since 1970; 0 if it is gone."""
+    found = stat_or_none(OS_FS, path)
+    return 0 if found is None else found.st_mtime_ns // 1_000_000
