@@ -132,3 +132,67 @@ def test_the_fields_of_json_are_documented(home: Path, capsys: pytest.CaptureFix
     assert document["command"] == ["claude", "--resume", ID]
     assert (document["folder"], document["folder_exists"]) == (str(home / "my app"), True)
     assert [one["code"] for one in document["problems"]] == ["orphaned_call"]
+
+
+def test_what_only_some_versions_refuse_is_printed_and_no_error(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(
+        home,
+        "Fix it",
+        [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "ok"}],
+    )
+    assert main(["open", ID, "--json"]) == 0
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert (problem["code"], problem["severity"]) == ("empty_thinking", "note")
+
+
+@pytest.mark.parametrize(
+    ("contents", "code"),
+    [
+        (("Fix it", "Done.", "  "), "empty_text"),
+        (("Fix it", "cut \ud83d"), "lone_surrogate"),
+        (("Fix it", [{"type": "thinking", "thinking": "Hm."}]), "missing_signature"),
+        (("Fix it", CALL, "Go on"), "orphaned_call"),
+    ],
+)
+def test_what_the_provider_refuses_is_reported_with_the_repair(
+    home: Path, capsys: pytest.CaptureFixture[str], contents: tuple[Any, ...], code: str
+) -> None:
+    talk(home, *contents)
+    assert main(["open", ID, "--json"]) == 13
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert (problem["code"], problem["severity"]) == (code, "stops_resume")
+    assert problem["repair"] == f"`sessionary repair {ID} --out DIR` writes a mended copy"
+
+
+def test_damage_at_which_a_strict_reader_stops_is_reported(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = talk(home, "Fix it", "Done.")
+    path.write_bytes(path.read_bytes() + b"<<<<<<< HEAD\n")
+    assert main(["open", ID, "--json"]) == 13
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["code"] == "conflict_marker"
+
+
+@pytest.mark.parametrize("stated", ["--yolo", "--resume=--yolo", "a\nb", "--a=b"])
+def test_an_id_that_a_session_states_is_no_option(
+    home: Path, capsys: pytest.CaptureFixture[str], stated: str
+) -> None:
+    chats = home / ".gemini" / "tmp" / "app" / "chats"
+    chats.mkdir(parents=True)
+    (chats / "session-2026-03-01T09-00-3f0c81d2.jsonl").write_text(json.dumps({"sessionId": stated}) + "\n")
+    assert main(["open", "3f0c81d2"]) == 12
+    assert "cannot be passed to a program" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_absolute_path_counts_as_missing(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = talk(home, "Fix it", "Done.")
+    path.write_text(path.read_text().replace(json.dumps(str(home / "my app")), '"my app"'))
+    assert main(["open", ID]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"claude --resume {ID}\n"
+    assert "The folder my app is missing" in printed.err

@@ -68,6 +68,9 @@ def _lines(one: AgentState, now: datetime) -> Iterator[str]:
         yield from _below(f"soon deleted: {title} ({formatting.ago(summary.updated, now)})")
     if len(one.leaving) > 3:
         yield from _below(f"and {len(one.leaving) - 3:,} more within a week")
+    if one.leftovers:
+        count = formatting.count(len(one.leftovers), "file or folder", "files or folders")
+        yield from _below(f"{count} of sessions that are gone: `sessionary check --notes` names them")
     if one.failure is not None:
         yield from _below(output.paint(f"cannot be read: {one_line(one.failure.message)}", "red"))
 
@@ -116,6 +119,7 @@ def _agent(one: AgentState) -> dict[str, Any]:
         "versions": one.versions,
         "retention": None if one.retention is None else one.retention._asdict(),
         "leaving": [{"id": summary.ref.session_id, "updated": summary.updated} for summary in one.leaving],
+        "leftovers": [problem.path for problem in one.leftovers],
         "error": None if one.failure is None else one.failure.message,
     }
 

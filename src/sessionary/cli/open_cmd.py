@@ -13,6 +13,7 @@ from sessionary.cli.problems import problem_lines
 from sessionary.cli.targets import session as named
 from sessionary.cli.text import one_line, shell_line
 from sessionary.errors import Corrupt, Invalid, NotFound
+from sessionary.model import Severity
 from sessionary.workspace import documents
 from sessionary.workspace.opening import Resume
 
@@ -37,7 +38,7 @@ def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: b
     The command begins with a change to the folder that the agent worked in. The session is checked first: what the
     agent or its provider would refuse is printed on standard error, with the remedy. Sessionary writes nothing.
 
-    Exit code 13: the agent may refuse the session. With --run: the exit code of the agent.
+    Exit code 13: the agent may refuse the session, or show less of it. With --run: the exit code of the agent.
     """
     if json_ and run:
         raise click.UsageError("--json and --run exclude each other")
@@ -54,13 +55,17 @@ def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: b
                 "problems": [documents.of_problem(one) for one in found.problems],
             }
         )
-        return Corrupt.exit_code if found.problems else 0
+        return _exit_code(found)
     _warn(found, ref.locator)
     if run:
         return _run(found, ask=not yes)
     line = shell_line(found.command)
     output.line(f"cd {shell_line([found.folder])} && {line}" if found.folder and found.is_there else line)
-    return Corrupt.exit_code if found.problems else 0
+    return _exit_code(found)
+
+
+def _exit_code(found: Resume) -> int:
+    return Corrupt.exit_code if any(one.severity > Severity.note for one in found.problems) else 0
 
 
 def _warn(found: Resume, base: str) -> None:

@@ -38,6 +38,18 @@ class Seen(Struct, array_like=True):
             held += digest + number.to_bytes(_NUMBER, "big")
         return first
 
+    def newest(self, count: int) -> Seen:
+        """A set of the digests with the greatest numbers only."""
+        all_ = [
+            (held[at + _HASH : at + _WIDTH], held[at : at + _HASH])
+            for held in self.buckets.values()
+            for at in range(0, len(held), _WIDTH)
+        ]
+        kept = Seen()
+        for number, digest in sorted(all_)[-count:]:
+            kept.add(bytes(digest), int.from_bytes(number, "big"))
+        return kept
+
     def __contains__(self, digest: bytes) -> bool:
         return _number(self.buckets.get(digest[0] << 2 | digest[1] >> 6, b""), digest) is not None
 

@@ -63,7 +63,7 @@ class Holder(NamedTuple):
     @property
     def running(self) -> bool:
         """True if the process may be running on this machine, as far as the system knows."""
-        return self.pid is not None and _is_running(self.pid)
+        return self.pid is not None and is_running(self.pid)
 
 
 class PidFile:
@@ -220,7 +220,7 @@ def in_words(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """True if the process exists, or if the system does not say."""
     if sys.platform == "win32":  # pragma: no cover - os.kill(pid, 0) ends the process there
         return True

@@ -47,6 +47,11 @@ class Capability(Enum):
     """Its sessions can be repaired, rewound, forked, renamed and moved to the trash, and that can be undone."""
 
 
+def mended_copy(ref: SessionRef) -> str:
+    """The remedy for a session that only its agent may write."""
+    return f"`sessionary repair {ref.session_id} --out DIR` writes a mended copy"
+
+
 class PartKind(Enum):
     """How a file of a session changes, for the code that copies it."""
 
@@ -221,6 +226,15 @@ class Retains(Protocol):
 
     def retention(self) -> Retention | None:
         """When it deletes them; None if it keeps them. Reads its settings, never its credentials."""
+        ...
+
+
+@runtime_checkable
+class HasLeftovers(Protocol):
+    """A layout that finds what is left of sessions that are gone."""
+
+    def leftovers(self) -> Iterator[Problem]:
+        """A note on each file or folder of a session whose own file is missing. Reads names only."""
         ...
 
 

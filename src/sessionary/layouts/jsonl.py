@@ -280,6 +280,12 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
         return data.split(b"\n", 1)[0]
 
 
+def read_range(fs: Fs, path: str, byte: int, length: int) -> bytes:
+    """The bytes of a file from an offset on. Raises as `raw_line`."""
+    with _opened(fs, path) as (fd, _):
+        return read_at(fs, fd, length, byte)
+
+
 def recency(fs: Fs, path: str, now: float) -> Recency:
     """When a file of messages changed.
 

@@ -6,12 +6,13 @@ A session whose layout gives a cursor is folded on from there: a growing convers
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NamedTuple
 
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.base import Capability, Layout, mended_copy
 from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
-from sessionary.transcript.fold import Fold, Progress, resumed, short_title
+from sessionary.transcript.fold import LARGEST_STATE, Fold, Progress, resumed, short_title
 
 
 class Summarized(NamedTuple):
@@ -31,7 +32,12 @@ def summary_of(layout: Layout, ref: SessionRef, items: Iterator[Item] | None = N
 
 
 def summarize(
-    layout: Layout, ref: SessionRef, before: Progress | None = None, *, items: Iterator[Item] | None = None
+    layout: Layout,
+    ref: SessionRef,
+    before: Progress | None = None,
+    *,
+    items: Iterator[Item] | None = None,
+    idle_since: datetime | None = None,
 ) -> Summarized:
     """The summary of a session.
 
@@ -40,6 +46,8 @@ def summarize(
         ref: the session.
         before: how far an earlier call came.
         items: what `layout.read` yields, if the layout reads it with more problems for a check.
+        idle_since: in a session that did not change since then no tool is at work, so the calls of its last message
+            must have results; None if any may be at work.
 
     Raises:
         NotFound: the session is gone.
@@ -61,10 +69,13 @@ def summarize(
         failed, cursor = [_unreadable(ref, error)], None
     header = layout.header(ref, fold)
     state = None if cursor is None else fold.state()
+    is_idle = idle_since is not None and header.updated is not None and header.updated < idle_since
     # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
-    unanswered = () if Capability.CHANGES in layout.capabilities else fold.unanswered()
     usage = fold.timed_usage()
-    problems = [*fold.problems, *failed, *unanswered, *header.problems]
+    unpaired = (
+        () if Capability.CHANGES in layout.capabilities else fold.unpaired(mended_copy(ref), is_idle=is_idle)
+    )
+    problems = [*fold.problems, *failed, *unpaired, *header.problems]
     summary = Summary(
         ref,
         header.agent or layout.name,
@@ -86,7 +97,9 @@ def summarize(
         header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )
-    return Summarized(summary, None if cursor is None or state is None else Progress(cursor, state, usage))
+    if cursor is None or state is None or len(cursor.state) + len(state) > LARGEST_STATE:
+        return Summarized(summary, None)
+    return Summarized(summary, Progress(cursor, state, usage))
 
 
 def title_of(layout: Layout, ref: SessionRef) -> str | None:

@@ -14,13 +14,14 @@ class Tip(Struct, array_like=True):
     """The end of the line, from which it can be continued.
 
     Attributes:
-        recent: the last records of the store, the newest last: the id of each, and whether it is on the line (True),
-            belongs to a record of the line and stays with it (None), or is off the line (False).
-        missing: the parents of records that are not stored; one that comes later would join its branch to the line.
+        recent: the last records of the store, the newest last: a digest of the id of each, and whether it is on the
+            line (True), belongs to a record of the line and stays with it (None), or is off the line (False).
+        missing: digests of the parents of records that are not stored; one that comes later would join its branch to
+            the line.
     """
 
-    recent: list[tuple[str, bool | None]] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    recent: list[tuple[bytes, bool | None]] = field(default_factory=list)
+    missing: list[bytes] = field(default_factory=list)
 
     def extend(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> bool:
         """Add a record that was stored after the others; see `Tree.add`.
@@ -28,20 +29,17 @@ class Tip(Struct, array_like=True):
         Returns:
             False if the tip alone does not determine the line: the record begins a branch, or is stored twice.
         """
-        known = [one for one, _ in self.recent]
-        at = known.index(parent) if parent in known else -1
+        known, own = [one for one, _ in self.recent], _digest(record)
+        before = None if parent is None else _digest(parent)
+        at = known.index(before) if before in known else -1
         # What comes after the parent stays with the line only if it belongs to records before it.
         behind = [on for _, on in self.recent[at + 1 :] if on is not False]
         continues = at >= 0 and self.recent[at][1] is not False and True not in behind
-        if (
-            record in known
-            or record in self.missing
-            or (known and not (continues and (speaks or not behind)))
-        ):
+        if own in known or own in self.missing or (known and not (continues and (speaks or not behind))):
             return False
-        if parent is not None and not known:
-            self.missing.append(parent)
-        self.recent = [*self.recent[1 - RECENT :], (record, None if stays and parent is not None else True)]
+        if before is not None and not known:
+            self.missing.append(before)
+        self.recent = [*self.recent[1 - RECENT :], (own, None if stays and parent is not None else True)]
         return True
 
 
@@ -51,6 +49,7 @@ class Tree:
     def __init__(self) -> None:
         self._parents: dict[str, str | None] = {}
         self._stays: dict[str, str] = {}
+        self._awaited: set[str] = set()  # parents that were named before they were stored
         self._leaf: str | None = None
         self._last: str | None = None
 
@@ -66,12 +65,20 @@ class Tree:
         """
         if record in self._parents:
             return  # stored twice: the first one counts
+        if parent is not None and parent != record and parent not in self._parents:
+            self._awaited.add(parent)
         self._parents[record] = self._last if parent == self._last else parent  # one string for both
         self._last = record
-        if speaks or self._leaf == parent:
+        # A record behind the end of the line may be stored before it: the line still ends there.
+        is_before = record in self._awaited and record in _line(self._parents, self._leaf)
+        if (speaks or self._leaf == parent) and not is_before:
             self._leaf = record
         if stays and parent is not None:
             self._stays[record] = parent
+
+    def has(self, record: str) -> bool:
+        """True if a record of this id was added."""
+        return record in self._parents
 
     def abandoned(self) -> set[str]:
         """The records that are off the line that ends with the last one."""
@@ -90,8 +97,8 @@ class Tree:
                 stays.add(record)
         last = list(self._parents)[-RECENT:]
         missing = {one for one in self._parents.values() if one is not None and one not in self._parents}
-        recent = [(one, None if one in stays else one in line) for one in last]
-        return Tip(recent, sorted(missing))
+        recent = [(_digest(one), None if one in stays else one in line) for one in last]
+        return Tip(recent, sorted(map(_digest, missing)))
 
 
 def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
@@ -118,6 +125,12 @@ def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
         if meets and record not in line:
             gone.add(record)
     return gone
+
+
+def _digest(record: str) -> bytes:
+    from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs none
+
+    return digest_of(record)
 
 
 def _line(parents: Mapping[str, str | None], leaf: str | None) -> list[str]:

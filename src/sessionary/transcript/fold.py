@@ -32,8 +32,17 @@ from sessionary.transcript.diagnosis import Diagnosis
 from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
-LARGEST_STATE = 1 << 16
-"""Bytes that are stored of a fold. One with more open calls or problems is not stored: its session is read anew."""
+LARGEST_STATE = 1 << 12
+"""Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
+RECENT_CALLS = 64
+"""Ids of calls that are stored of a fold. Behind a cursor, only these are known as used before; a check reads all."""
+UNPAIRED = {
+    "orphaned_call": Severity.stops_resume,
+    "orphaned_result": Severity.stops_resume,
+    "repeated_call": Severity.stops_resume,
+    "repeated_result": Severity.stops_resume,
+}
+"""Findings about calls and results that are reported of sessions of any agent."""
 
 
 class Fold(Struct, array_like=True):
@@ -110,27 +119,36 @@ class Fold(Struct, array_like=True):
         """The usage, sorted."""
         return [TimedUsage(*key, self.usage[key]) for key in sorted(self.usage)]
 
-    def unanswered(self) -> list[Problem]:
-        """A problem for each call without a result, but those of the last message: its tools may be at work."""
+    def unpaired(self, remedy: str, *, is_idle: bool = False) -> list[Problem]:
+        """A problem for each call and result that has no counterpart, or several.
+
+        Args:
+            remedy: what repairs it.
+            is_idle: no tool is at work, so the calls of the last message count as well.
+        """
         return [
             Problem(
-                "orphaned_call",
-                Severity.stops_resume,
+                found.code,
+                UNPAIRED[found.code],
                 found.place.path or "",
                 found.place.line,
                 found.place.byte,
-                f"the call {call_id} has no result: some agents refuse to go on from there",
-                "resume the session in its agent, which may add a result",
+                f"{found.message}: providers refuse the conversation, and some agents do",
+                remedy,
             )
             for found in self.diagnosis.findings()
-            if found.code == "orphaned_call" and found.index != self.messages - 1
-            for call_id in found.ids
+            if found.code in UNPAIRED
+            and (is_idle or found.code != "orphaned_call" or found.index != self.messages - 1)
         ]
 
     def state(self) -> bytes | None:
         """The fold without its usage as bytes; None if they are more than `LARGEST_STATE`."""
+        matcher = self.diagnosis.matcher
+        matcher = replace(matcher, called=matcher.called.newest(RECENT_CALLS))
         try:
-            state = msgpack.encode(replace(self, usage={}))
+            state = msgpack.encode(
+                replace(self, usage={}, diagnosis=replace(self.diagnosis, matcher=matcher))
+            )
         except (
             MsgspecError,
             UnicodeEncodeError,

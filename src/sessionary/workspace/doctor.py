@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from sessionary.catalog import Catalog, query
 from sessionary.disk.fs import OS_FS, size_of
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.base import Layout, Location, Retains, Retention
-from sessionary.model import Summary
+from sessionary.layouts.base import HasLeftovers, Layout, Location, Retains, Retention
+from sessionary.model import Problem, Summary
 from sessionary.workspace.failures import gathered
 
 SOON = timedelta(days=7)
@@ -32,6 +32,7 @@ class AgentState:
         versions: the versions of the agent that wrote them, oldest first.
         retention: when the agent deletes them; None if it keeps them.
         leaving: the sessions that it will delete within a week, the first to go first.
+        leftovers: a note on each file or folder of a session whose own file is missing.
         failure: what could not be read; None if everything was.
     """
 
@@ -44,6 +45,7 @@ class AgentState:
     versions: list[str] = field(default_factory=list)
     retention: Retention | None = None
     leaving: list[Summary] = field(default_factory=list)
+    leftovers: list[Problem] = field(default_factory=list)
     failure: StorageFailed | None = None
 
 
@@ -89,6 +91,7 @@ def state_of(layout: Layout, summaries: Iterable[Summary], now: datetime) -> Age
         Counter(one.health for one in found),
         sorted({one.version for one in found if one.version}, key=_version),
         layout.retention() if isinstance(layout, Retains) else None,
+        leftovers=list(layout.leftovers()) if isinstance(layout, HasLeftovers) else [],
         failure=failure,
     )
     if state.retention is not None:

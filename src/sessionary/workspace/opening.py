@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
+from sessionary.codec.problems import CODES
 from sessionary.disk.fs import Fs, is_folder
 from sessionary.errors import InvalidId, Unsupported
 from sessionary.layouts.base import Layout, Resumes
@@ -12,6 +14,10 @@ from sessionary.model import Problem, Severity, Summary
 
 _ARGUMENT = re.compile(r"[^\s\x00-\x1f\x7f-][^\x00-\x1f\x7f]*")
 """An argument that no program takes for an option, and that a terminal prints as it is."""
+RESUME = "--resume="
+"""How a command may begin the argument with the id."""
+_MAY_BE_REFUSED = frozenset({"empty_thinking"})
+"""Notes on what some versions of a provider refuse."""
 
 
 @dataclass(slots=True)
@@ -22,7 +28,8 @@ class Resume:
         command: the program and its arguments, to be run without a shell.
         folder: the folder that the agent worked in; None if the session does not say.
         is_there: whether that folder exists.
-        problems: what the agent or its provider will refuse, and what would help.
+        problems: for what the agent or its provider may refuse the session or show less of it, and what helps. Notes
+            are about what only some versions refuse.
     """
 
     command: list[str]
@@ -65,7 +72,20 @@ def resume_of(layout: Layout, summary: Summary, problems: list[Problem], fs: Fs)
             path=ref.locator,
             hint="rename the file of the session",
         )
-    worst = [one for one in problems if one.severity >= Severity.stops_resume]
-    return Resume(
-        layout.resume_command(ref), summary.cwd, summary.cwd is not None and is_folder(fs, summary.cwd), worst
-    )
+    command, folder = layout.resume_command(ref), summary.cwd
+    if not _ARGUMENT.fullmatch(command[-1].removeprefix(RESUME)):
+        raise InvalidId(
+            f"the session states the id {command[-1]!r}, which cannot be passed to a program",
+            session=ref.session_id,
+            path=ref.locator,
+            hint="`sessionary check` names the record",
+        )
+    is_there = folder is not None and os.path.isabs(folder) and is_folder(fs, folder)
+    return Resume(command, folder, is_there, [one for one in problems if _concerns(one)])
+
+
+def _concerns(problem: Problem) -> bool:
+    """True for a problem for which an agent or its provider may refuse the session, or show less of it."""
+    if problem.severity >= Severity.hides_data or problem.code in _MAY_BE_REFUSED:
+        return True
+    return problem.severity > Severity.note and problem.code in CODES and CODES[problem.code].stops

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
+from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
+from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, only_records
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability, Retention
@@ -26,19 +28,32 @@ from sessionary.model import (
     HARNESS,
     PERSON,
     Fact,
+    Header,
     Message,
     Other,
     Place,
+    Problem,
     SessionRef,
+    Severity,
     Text,
     Usage,
 )
 
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
+
 CONFIG = "CLAUDE_CONFIG_DIR"
 KEPT_DAYS = "cleanupPeriodDays"
 _AGENT_FILE = "agent-"
+_BLOCKS = frozenset(
+    "document image redacted_thinking search_result server_tool_use tool_reference".split()
+) | {f"{name}_tool_result" for name in ("web_search", "web_fetch", "code_execution", "advisor")}
+_DEPTH = 3
+_FOLDERS = 8
+"""How many further folders of a session are remembered."""
 
-_TALK = frozenset({"user", "assistant", "system"})
+_WORDLESS = frozenset("api_error compact_boundary stop_hook_summary turn_duration".split())
+"""Subtypes of notices that may have no text."""
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 _FACTS = (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd"), ("version", "version"))
 _NO_MESSAGES = frozenset(
@@ -82,18 +97,56 @@ class ClaudeCodeLayout(LogLayout):
                 if name.endswith(".jsonl"):
                     yield path
                 elif "." not in name:
-                    below = f"{path}/subagents"
-                    yield from (f"{below}/{one}" for one in self._names(below) if one.endswith(".jsonl"))
+                    yield from self._agents_in(f"{path}/subagents", _DEPTH)
+
+    def _agents_in(self, folder: str, depth: int) -> Iterator[str]:
+        """The sessions of sub-agents; those of a workflow are in a folder of their own."""
+        for name in self._names(folder):
+            if name.startswith(_AGENT_FILE) and name.endswith(".jsonl"):
+                yield f"{folder}/{name}"
+            elif depth and "." not in name:
+                yield from self._agents_in(f"{folder}/{name}", depth - 1)
 
     def _ref(self, path: str) -> SessionRef | None:
         stem, suffix = os.path.splitext(path.removeprefix(f"{self.home}/projects/"))
         project, _, name = stem.partition("/")
-        if suffix != ".jsonl" or not name or ("/" in name and "/subagents/" not in name):
+        own = os.path.basename(name)
+        if suffix != ".jsonl" or not name or ("/" in name and not _is_below_a_session(name, own)):
             return None
-        return SessionRef(self.name, os.path.basename(name), path, project)
+        return SessionRef(self.name, own, path, project)
 
     def short_key(self, ref: SessionRef) -> str:
         return ref.session_id.removeprefix(_AGENT_FILE)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.agents.claude_code_check import Refusals, id_problems, unknown_records
+        from sessionary.layouts.agents.tree_check import tree_problems
+
+        yield from super().check(ref)
+        refusals, unknown, stated = Refusals(ref), Counter[str](), None
+        for found in self._kept(ref):
+            refusals.take(found)
+            unknown.update(_unknown(found.value))
+            stated = text_or_none(found.value.get("sessionId")) or stated
+        yield from refusals.problems()
+        yield from tree_problems(ref, only_records(self._fs, ref.locator), _node_of_parent)
+        yield from unknown_records(ref, unknown)
+        if not _is_agent(ref):
+            beside = f"{os.path.dirname(ref.locator)}/{stated}.jsonl"
+            yield from id_problems(ref, stated, is_there=is_file(self._fs, beside))
+
+    def check_home(self) -> Iterator[Problem]:
+        """What lies beside the sessions, and folders that several projects share. Reads only."""
+        from sessionary.layouts.agents.claude_code_check import shared_folders
+
+        yield from self.leftovers()
+        yield from shared_folders(self._fs, f"{self.home}/projects")
+
+    def leftovers(self) -> Iterator[Problem]:
+        """What is left of sessions whose own file is missing. Reads names only."""
+        from sessionary.layouts.agents.claude_code_check import leftovers
+
+        yield from leftovers(self._fs, f"{self.home}/projects", lambda one: self._agents_in(one, _DEPTH))
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         if _is_agent(ref):
@@ -102,14 +155,23 @@ class ClaudeCodeLayout(LogLayout):
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
         if _is_agent(ref) and "/subagents/" in ref.locator:
-            yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.locator))), 1)
+            yield Fact("parent", os.path.basename(ref.locator.rpartition("/subagents/")[0]), 1)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        yield from facts_of_record(record)
+        for fact in facts_of_record(record):
+            yield from (fact,) if fact.name != "cwd" else _folder(fact, memory)
         if origin := text_or_none(object_of(record.get("forkedFrom")).get("sessionId")):
             yield Fact("parent", origin)
         if _is_agent(ref) and isinstance(record.get("sessionId"), str):
             yield Fact("parent", record["sessionId"])
+
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        found = super().header(ref, fold)
+        if folders := fold.fact("folders"):
+            words = "the agent also worked in " + ", ".join(folders.split("\n"))
+            note = Problem("other_folders", Severity.note, ref.locator, None, None, words, "none needed")
+            found = replace(found, problems=[*found.problems, note])
+        return found
 
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
@@ -132,12 +194,43 @@ def facts_of_record(record: dict[str, Any]) -> Iterator[Fact]:
             yield Fact(name, value)
 
 
+def _is_below_a_session(name: str, own: str) -> bool:
+    return "/subagents/" in name and own.startswith(_AGENT_FILE)
+
+
+def _folder(stated: Fact, memory: Memory) -> Iterator[Fact]:
+    """The folder in which a session began, by which Claude Code finds it; or all others so far, if there are few."""
+    known: list[str] = memory.get("folders", [])
+    if "cwd" not in memory:
+        memory["cwd"] = stated.value
+        yield stated
+    elif stated.value not in (memory["cwd"], *known) and len(known) < _FOLDERS:
+        memory["folders"] = [*known, stated.value]
+        yield Fact("folders", "\n".join(memory["folders"]))
+
+
 def _is_agent(ref: SessionRef) -> bool:
     return ref.session_id.startswith(_AGENT_FILE)
 
 
 def _of_sub_agent(record: dict[str, Any]) -> str | None:
     return "of sub-agents" if record.get("isSidechain") else None
+
+
+def _node_of_parent(record: dict[str, Any]) -> Node | None:
+    """A record as a node below the parent from which Claude Code continues it."""
+    uuid = text_or_none(record.get("uuid"))
+    return None if uuid is None else Node(uuid, text_or_none(record.get("parentUuid")))
+
+
+def _unknown(record: dict[str, Any]) -> Iterator[str]:
+    """The types of what is not known in a record."""
+    message = message_of_record(record, Place(None))
+    for part in message.parts if message is not None else ():
+        if isinstance(part, Other) and part.kind == "record":
+            yield "/".join(str(record[key]) for key in ("type", "subtype") if key in record) or "no type"
+        elif isinstance(part, Other) and part.kind not in _BLOCKS:
+            yield part.kind
 
 
 def _node(record: dict[str, Any]) -> Node | None:
@@ -178,6 +271,7 @@ def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
         model = inner.get("model")
         return replace(
             message,
+            parts=message.parts or (Other("record", record),),
             origin=origin,
             time=time,
             id=text_or_none(inner.get("id")) if kind == "assistant" else text_or_none(record.get("uuid")),
@@ -185,11 +279,11 @@ def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
             model=text_or_none(model) if model != "<synthetic>" else None,
             usage=_usage(inner.get("usage")),
         )
-    if kind in _TALK:
-        text = record.get("content") or record.get("subtype") or ""
-        return Message(
-            "system", HARNESS, (Text(str(text)),), time, text_or_none(record.get("uuid")), place=place
-        )
+    text = text_or_none(record.get("content"))
+    if kind == "system" and record.get("subtype") in _WORDLESS:
+        text = text or str(record["subtype"])
+    if kind == "system" and text is not None:
+        return Message("system", HARNESS, (Text(text),), time, text_or_none(record.get("uuid")), place=place)
     return Message(None, HARNESS, (Other("record", record),), time, place=place)
 
 

@@ -16,6 +16,7 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from sessionary.disk.fs import READ, read_at, storage_failed
+from sessionary.layouts.agents.logs import records
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, MayMatch, Part, Recency
 from sessionary.layouts.compressed import (
@@ -29,6 +30,7 @@ from sessionary.layouts.compressed import (
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency, windows
 from sessionary.model import (
+    Aside,
     Cursor,
     Header,
     Item,
@@ -275,7 +277,7 @@ class CodexLayout(AgentLayout):
 
     def _records(self, path: str, after: Cursor | None = None) -> Iterator[Stored]:
         if not self._is_compressed(path):
-            yield from read_jsonl(self._fs, path, after)
+            yield from records(self._fs, path, after)
             return
         begun = False
         try:
@@ -345,8 +347,8 @@ class CodexLayout(AgentLayout):
             for found in self._records(path):
                 for item in decoder.decode(found.value, Place(path)) if isinstance(found, Record) else ():
                     hidden += isinstance(item, Message)
-                    if isinstance(item, UsageEvent):
-                        yield item
+                    if isinstance(item, Message | UsageEvent):
+                        yield Aside(item) if isinstance(item, Message) else item
             if hidden:
                 yield note(path, hidden, "message", "of a page that was reverted")
         for path in self._known().copies.get(ref.session_id, ()):

@@ -56,7 +56,7 @@ class Index(NamedTuple):
             return
         words = f"Codex does not find this session: its database {self.database} {why}"
         remedy = "let Codex scan its folder again (`codex doctor`)"
-        yield Problem("not_indexed", Severity.hides_data, ref.locator, None, None, words, remedy)
+        yield Problem("not_indexed", Severity.stops_resume, ref.locator, None, None, words, remedy)
 
     def problems_of_home(self) -> Iterator[Problem]:
         """Why the database says nothing."""

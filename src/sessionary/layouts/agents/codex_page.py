@@ -9,7 +9,7 @@ from zlib import crc32
 from msgspec import MsgspecError, Struct, field, msgpack
 
 from sessionary.layouts.agents.codex_records import Decoder
-from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Severity
+from sessionary.model import Aside, Cursor, Item, Message, Place, Problem, Record, Severity
 
 ROLLED_BACK = "thread_rolled_back"
 MOST_GAPS = 20
@@ -128,9 +128,8 @@ class Reading:
             self._copied = self._copied._replace(start=None)
             said += self._report_repeated()
         if self._behind is not None or (self._dropped and self._is_dropped(decoder.number)):
-            kept = [item for item in items if not isinstance(item, Message)]
-            self._hidden += len(items) - len(kept)
-            said += kept
+            self._hidden += sum(isinstance(item, Message) for item in items)
+            said += [Aside(item) if isinstance(item, Message) else item for item in items]
         else:
             said += items
         if self._hidden and event_of(value) == ROLLED_BACK:
@@ -201,7 +200,8 @@ def is_other_session(record: dict[str, Any], session: str) -> bool:
 def note(path: str, count: int, unit: str, what: str) -> Problem:
     """A note on what is in a file and is not shown."""
     words = f"1 {unit} {what} is not shown" if count == 1 else f"{count:,} {unit}s {what} are not shown"
-    return Problem("not_shown", Severity.note, path, None, None, words, "none needed")
+    remedy = "none needed; `sessionary show --branches` shows what was left"
+    return Problem("not_shown", Severity.note, path, None, None, words, remedy)
 
 
 def _missing_parent(path: str, record: Record) -> Problem:

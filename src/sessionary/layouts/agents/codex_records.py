@@ -309,7 +309,7 @@ class Decoder(Struct, array_like=True):
         if call_id and f"={call_id}" in self.calls:
             self.calls[self.calls.index(f"={call_id}")] = call_id
             if stored and not is_image:
-                yield about.message("tool", TOOL, ToolResult(call_id, stored))
+                yield about.message("tool", TOOL, ToolResult(None, stored))  # its call waits for none
             return
         if call_id in self.calls:
             return

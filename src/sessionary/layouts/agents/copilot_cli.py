@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import is_file, read_bytes, size_of
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
+from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict, only_records
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.model import (
@@ -33,6 +33,8 @@ from sessionary.model import (
     Message,
     Other,
     Place,
+    Problem,
+    Record,
     SessionRef,
     Text,
     Thinking,
@@ -94,7 +96,8 @@ class _Events:
         self._removed: list[range] = []
         self._number = 0
 
-    def survey(self, record: dict[str, Any]) -> None:
+    def survey(self, found: Record) -> None:
+        record = found.value
         name = text_or_none(record.get("id"))
         if name and name not in self._numbers:
             self._numbers[name] = self._number
@@ -114,6 +117,9 @@ class _Events:
         if gone := {number for removed in self._removed for number in removed}:
             self.hidden["removed by a rewind"] = len(gone)
         self._numbers, self._number = {}, 0
+
+    def newest(self, record: dict[str, Any]) -> None:
+        """None: an event is stored once, and a second one with its id is a copy."""
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         number, self._number = self._number, self._number + 1
@@ -160,6 +166,14 @@ class CopilotCliLayout(LogLayout):
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         return super().ref_for_path(folder) or super().ref_for_path(folder / _EVENTS)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.agents.copilot_cli_check import beside_problems, refused_events
+
+        yield from super().check(ref)
+        yield from refused_events(self._fs, str(self.home), ref, only_records(self._fs, ref.locator))
+        if ref.locator.endswith(f"/{_EVENTS}"):
+            yield from beside_problems(self._fs, ref)
 
     def fingerprint(self, ref: SessionRef) -> bytes:
         beside = fingerprint_of(self._fs, _workspace(ref), self._now())

@@ -67,6 +67,7 @@ class GeminiLayout(LogLayout):
     name: ClassVar[str] = "gemini"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("tmp/",)
+    versions: ClassVar[bool] = True
 
     @classmethod
     def default_home(cls) -> Path:

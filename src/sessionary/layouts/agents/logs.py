@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from sessionary.disk.fs import Fs, is_file
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import MayMatch, Recency
-from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, recency
+from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, read_range, recency
 from sessionary.model import (
     Aside,
     Cursor,
@@ -62,7 +62,7 @@ class Plan(Protocol):
 
     hidden: Counter[str]
 
-    def survey(self, record: dict[str, Any]) -> None:
+    def survey(self, found: Record) -> None:
         """Add the next record of a file that is read from its start."""
 
     def follow(self, record: dict[str, Any]) -> bool:
@@ -71,6 +71,10 @@ class Plan(Protocol):
 
     def settle(self) -> None:
         """Decide, once all records were surveyed."""
+
+    def newest(self, record: dict[str, Any]) -> tuple[int, int] | None:
+        """The line and byte of the last version of a record that is stored several times; None for any other."""
+        ...
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         """What becomes of a record. Called once for each record, in the order of the file."""
@@ -106,7 +110,13 @@ class Reading(Struct):
 
 
 class LogLayout(AgentLayout):
-    """The sessions of an agent that stores each in a JSON Lines file."""
+    """The sessions of an agent that stores each in a JSON Lines file.
+
+    Attributes:
+        versions: the agent itself stores a record several times under one id.
+    """
+
+    versions: ClassVar[bool] = False
 
     @abstractmethod
     def _plan(self, ref: SessionRef, state: bytes | None) -> Plan:
@@ -138,6 +148,30 @@ class LogLayout(AgentLayout):
             return iter(())
         return super().read(ref, after)
 
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        yield from super().check(ref)
+        yield from self._repeated(ref)
+
+    def _kept(self, ref: SessionRef) -> Iterator[Record]:
+        """The records of the conversation, each in its last version."""
+        plan = self._whole(ref).plan
+        for found in records(self._fs, ref.locator):
+            if isinstance(found, Record):
+                at = plan.newest(found.value)
+                if plan.verdict(found.value) is Verdict.SHOWN:
+                    newest = None if at is None else self._record_at(ref, at[1])
+                    yield found if at is None or newest is None else Record(newest, *at, b"")
+
+    def _repeated(self, ref: SessionRef) -> Iterator[Problem]:
+        """A note on each record that repeats an earlier one."""
+        from sessionary.codec.seen import Duplicates
+
+        seen = Duplicates(ref.locator)
+        for found in records(self._fs, ref.locator) if ref.locator.endswith(".jsonl") else ():
+            note = seen.take(found) if isinstance(found, Record) else None
+            if note is not None and (note.code == "duplicate_record" or not self.versions):
+                yield note
+
     def recency(self, ref: SessionRef) -> Recency:
         return recency(self._fs, ref.locator, self._now())
 
@@ -166,18 +200,31 @@ class LogLayout(AgentLayout):
                 yield found
             elif isinstance(found, Record):
                 yield from self._facts(ref, found.value, reading.memory)
+                at = reading.plan.newest(found.value)
                 verdict = reading.plan.verdict(found.value)
                 if verdict is not Verdict.COPY:
-                    place = Place(ref.locator, found.line, found.byte)
-                    messages = self._messages(ref, found.value, place, reading.memory)
+                    value, place = found.value, Place(ref.locator, found.line, found.byte)
+                    if at is not None and (newest := self._record_at(ref, at[1])) is not None:
+                        value, place = newest, Place(ref.locator, *at)
+                    messages = self._messages(ref, value, place, reading.memory)
                     yield from messages if verdict is Verdict.SHOWN else map(aside, messages)
+
+    def _record_at(self, ref: SessionRef, byte: int) -> dict[str, Any] | None:
+        """The record at an offset; None if it is not alone on its line."""
+        from sessionary.codec import Undecodable, decode
+
+        try:
+            value = decode(raw_line(self._fs, ref.locator, byte))
+        except Undecodable:
+            return None
+        return value if isinstance(value, dict) else None
 
     def _whole(self, ref: SessionRef) -> Reading:
         plan, end = self._plan(ref, None), None
         for found in records(self._fs, ref.locator):
             end = found if isinstance(found, Cursor) else None
             if isinstance(found, Record):
-                plan.survey(found.value)
+                plan.survey(found)
         plan.settle()
         return Reading(None, end, plan, None, {})
 
@@ -212,18 +259,30 @@ def copied_from(fs: Fs, ref: SessionRef, record: dict[str, Any]) -> str | None:
 
 
 def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
-    """As `read_jsonl`, with the whole records of lines that hold several: some writers forget a newline."""
+    """As `read_jsonl`, with the whole records that a damaged line holds.
+
+    Some writers forget a newline, a power cut leaves zeros before a record, and some write raw control characters.
+    """
     for found in read_jsonl(fs, path, after):
         yield found
-        if isinstance(found, Problem) and found.code == "glued_records" and found.byte is not None:
-            from sessionary.codec import Undecodable, decode, split_glued
+        if isinstance(found, Problem) and found.code in _SALVAGED and found.byte is not None:
+            from sessionary.codec import split_glued
+            from sessionary.codec.damage import lenient
 
-            line = raw_line(fs, path, found.byte)
-            for low, high in split_glued(line):
-                try:
-                    yield Record(decode(line[low:high]), found.line or 1, found.byte + low, line[low:high])
-                except Undecodable:  # with raw control characters
-                    continue
+            line = read_range(fs, path, found.byte, found.span)
+            spans = [(0, len(line))] if found.code == "number_too_long" else split_glued(line)
+            for low, high in spans:
+                if (value := lenient(line[low:high])) is not None:
+                    yield Record(value, found.line or 1, found.byte + low, line[low:high])
+
+
+def only_records(fs: Fs, path: str) -> Iterator[Record]:
+    """The records of a file, in order."""
+    return (found for found in records(fs, path) if isinstance(found, Record))
+
+
+_SALVAGED = frozenset("control_characters glued_records nul_run number_too_long raw_newline".split())
+"""Codes of lines that may hold whole records."""
 
 
 def _encoded(state: _State) -> bytes | None:

@@ -15,7 +15,7 @@ from msgspec import MsgspecError, Struct, msgpack
 
 from sessionary.layouts.agents.fields import list_of, object_of, object_or_value, text_or_none
 from sessionary.layouts.agents.logs import Verdict
-from sessionary.model import Place
+from sessionary.model import Place, Record
 from sessionary.transcript.seen_ids import SeenIds
 
 REMOVED = "of requests that were undone or sent again"
@@ -93,8 +93,8 @@ class MutationLog:
 
     # -- the first pass
 
-    def survey(self, record: dict[str, Any]) -> None:
-        self._surveyed(record)
+    def survey(self, found: Record) -> None:
+        self._surveyed(found.value)
 
     def _surveyed(self, record: dict[str, Any]) -> list[_Step]:
         steps = self._steps(record)
@@ -137,6 +137,9 @@ class MutationLog:
     def _counting(self) -> set[int]:
         """The last version of each request."""
         return set({name: number for number, name in self._ids.items()}.values())
+
+    def newest(self, record: dict[str, Any]) -> None:
+        """None: `complete` knows the versions."""
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         return Verdict.SHOWN  # `complete` is used in its place

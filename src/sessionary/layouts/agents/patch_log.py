@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sessionary.layouts.agents.fields import list_of, object_of, object_or_value, text_or_none
 from sessionary.layouts.agents.logs import Verdict
-from sessionary.model import Place
+from sessionary.model import Place, Record
 from sessionary.transcript.seen_ids import SeenIds
 
 TAKEN_BACK = "removed by a rewind or a replacement"
@@ -44,7 +44,10 @@ class PatchLog:
         self._waiting: list[str] = []
         self._held: dict[str, Ready] = {}
 
-    def survey(self, record: dict[str, Any]) -> None:
+    def survey(self, found: Record) -> None:
+        self._add(found.value)
+
+    def _add(self, record: dict[str, Any]) -> None:
         number, self._number = self._number, self._number + 1
         kind = kind_of(record)
         if kind == "rewind":
@@ -79,7 +82,7 @@ class PatchLog:
             if kind == "message" and key in known:
                 return False
             known.add(key)
-        self.survey(record)
+        self._add(record)
         return True
 
     def settle(self) -> None:
@@ -88,6 +91,9 @@ class PatchLog:
         self._known = SeenIds(room=2 * len(self._ids) + 64)
         for key in self._ids:
             self._known.add(key)
+
+    def newest(self, record: dict[str, Any]) -> None:
+        """None: `complete` knows the versions."""
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         return Verdict.SHOWN  # `complete` is used in its place

@@ -59,6 +59,7 @@ class QwenLayout(LogLayout):
     name: ClassVar[str] = "qwen"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("projects/", "tmp/")
+    versions: ClassVar[bool] = True
 
     @classmethod
     def default_home(cls) -> Path:

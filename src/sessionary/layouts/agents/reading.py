@@ -10,13 +10,23 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
 from sessionary.errors import SessionaryError
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Retention, location_of
+from sessionary.layouts.base import (
+    Capability,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    Retention,
+    location_of,
+    mended_copy,
+)
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_record
@@ -24,6 +34,9 @@ from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, S
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
+
+BUSY = 600.0
+"""Seconds without a change after which a call without a result is not of a tool at work."""
 
 
 class AgentLayout:
@@ -91,7 +104,7 @@ class AgentLayout:
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
     ) -> Iterator[Item]:
-        return map(_with_remedy, self._items(ref, after))
+        return (_with_remedy(item, ref) for item in self._items(ref, after))
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         return raw_record(self._fs, ref, place)
@@ -109,11 +122,10 @@ class AgentLayout:
         return Header(updated=updated, size=found.st_size, problems=problems)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.summary import (
-            summary_of,  # here, since a list that reads nothing needs it not
-        )
+        from sessionary.layouts.summary import summarize  # here, since a list that reads nothing needs it not
 
-        yield from summary_of(self, ref).problems
+        idle_since = datetime.fromtimestamp(self._now() - BUSY, UTC)
+        yield from summarize(self, ref, idle_since=idle_since).summary.problems
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
@@ -130,11 +142,16 @@ class AgentLayout:
             return []
 
 
-def _with_remedy(item: Item) -> Item:
-    """The item; a problem of a line gets the remedy of a file that only its agent may write."""
-    if isinstance(item, Problem) and item.severity > Severity.note:
-        return item._replace(repair="none here: only the agent writes this file; all other records are read")
-    return item
+def _with_remedy(item: Item, ref: SessionRef) -> Item:
+    """The item; a problem of a line gets the remedy of a file that only its agent may write.
+
+    Half a surrogate pair is legal JSON, but every provider refuses the text that holds it.
+    """
+    if not isinstance(item, Problem):
+        return item
+    if item.code == "lone_surrogate":
+        item = item._replace(severity=Severity.stops_resume)
+    return item._replace(repair=mended_copy(ref)) if item.severity > Severity.note else item
 
 
 def setting(fs: Fs, path: str, *keys: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 
 from sessionary.layouts.agents.logs import Verdict
+from sessionary.model import Record
 from sessionary.transcript.branches import Tip, Tree
 
 REWOUND = "of branches that were rewound or abandoned"
@@ -58,14 +59,18 @@ class TreePlan:
         self._tip = Tip() if state is None else msgpack.decode(state, type=Tip)
         self._tree = Tree()
         self._gone: set[str] = set()
+        self._newest: dict[str, tuple[int, int]] = {}
         self._shown: set[str] = set()
         self._seen, self._digest_of = Seen(), digest_of
         self._previous: str | None = None
 
-    def survey(self, record: dict[str, Any]) -> None:
+    def survey(self, found: Record) -> None:
+        record = found.value
         if words := self._left_out(record):
             self.hidden[words] += 1
         elif node := self._node(record):
+            if not self._split and self._tree.has(node.id):
+                self._newest[node.id] = (found.line, found.byte)
             self._tree.add(node.id, node.parent, speaks=node.speaks, stays=node.stays)
             if node.shown:
                 self._shown.add(node.id)
@@ -82,6 +87,10 @@ class TreePlan:
         if count := len(self._gone & self._shown):
             self.hidden = Counter({REWOUND: count, **self.hidden})
         self._tree, self._shown = Tree(), set()
+
+    def newest(self, record: dict[str, Any]) -> tuple[int, int] | None:
+        node = self._node(record) if self._newest else None
+        return None if node is None else self._newest.get(node.id)
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
         if self._left_out(record):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from sessionary.cli import main
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts import registry
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.agents.reading import BUSY
 from sessionary.layouts.base import Capability
-from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.layouts.summary import summaries, summarize, summary_of
+from sessionary.model import Message, Other, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
+from sessionary.transcript.fold import LARGEST_STATE
 from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
@@ -79,7 +82,10 @@ def summary(home: Path, ref: SessionRef) -> Summary:
 
 TALK = (
     record("user", 1, None, "Fix the login race"),
-    record("assistant", 2, 1, [{"type": "thinking", "thinking": "Hm."}], message={"id": "m1", "model": "opus"}),
+    record(
+        "assistant", 2, 1, [{"type": "thinking", "thinking": "Hm.", "signature": "s"}],
+        message={"id": "m1", "model": "opus"},
+    ),
     record(
         "assistant", 3, 2, [use("t1", command="make")],
         message={"id": "m1", "model": "opus", "usage": {"input_tokens": 10, "output_tokens": 2}},
@@ -275,7 +281,7 @@ def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
     assert [problem.code for problem in found.problems] == ["bad_json", "torn_tail"]
     assert (found.health, found.messages) == ("lost_data", 4)
     assert {problem.repair for problem in found.problems} == {
-        "none here: only the agent writes this file; all other records are read"
+        f"`sessionary repair {ID} --out DIR` writes a mended copy"
     }
     assert list(ClaudeCodeLayout(home).check(ref)) == found.problems
 
@@ -285,6 +291,110 @@ def test_a_call_without_a_result_is_reported_unless_it_is_the_last(home: Path) -
     assert summary(home, ref).health == "ok"
     ref = write(home, *TALK[:3], record("user", 4, 3, "Go on"))
     assert [problem.code for problem in summary(home, ref).problems] == ["orphaned_call"]
+
+
+def test_a_check_reports_a_last_call_of_which_no_tool_is_at_work(home: Path) -> None:
+    ref = write(home, *TALK[:3])
+    began = 1772355780.0  # 2026-03-01 09:03, the time of the call
+    for seconds, expected in ((60.0, []), (BUSY + 60.0, ["orphaned_call"])):
+        layout = ClaudeCodeLayout(home, now=partial(float, began + seconds))
+        assert [problem.code for problem in layout.check(ref)] == expected
+
+
+@pytest.mark.parametrize(
+    ("records", "code", "line"),
+    [
+        ((record("user", 6, 5, [result("t9", "x")]),), "orphaned_result", 6),
+        ((record("user", 6, 5, [result("t1", "again")]),), "repeated_result", 6),
+        (
+            (record("assistant", 6, 5, [use("t1")], message={"id": "m3"}), record("user", 7, 6, [result("t1", "")])),
+            "repeated_call",
+            6,
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_pair_is_reported_with_its_place(
+    home: Path, records: tuple[dict[str, Any], ...], code: str, line: int
+) -> None:
+    found = summary(home, write(home, *TALK, *records))
+    assert [(one.code, one.line) for one in found.problems] == [(code, line)]
+    assert found.health == "stops_resume"
+
+
+def test_whole_records_on_damaged_lines_are_read(home: Path) -> None:
+    lines = [json.dumps(one).encode() for one in TALK]
+    raw = lines[3].replace(b"ok", b"o\x0bk", 1)
+    ref = write(
+        home, lines[0] + b"\n", b"\0" * 512 + lines[1] + b"\n", lines[2] + b"\n", raw + b"\n", lines[4]
+    )
+    assert [one.code for one in summary(home, ref).problems if one.severity > Severity.note] == [
+        "nul_run",
+        "control_characters",
+    ]
+    person, call, answer, last = read(home, ref)
+    assert (person.text, call.thoughts, last.text) == ("Fix the login race", ["Hm."], "Done.")
+    assert answer.results[0].text == "o\x0bk"
+    assert [one.place.line for one in (person, call, answer, last)] == [1, 2, 4, 5]
+
+
+def test_a_record_before_its_parent_stays_on_the_line_in_the_order_of_the_file(home: Path) -> None:
+    ref = write(home, *TALK[:3], TALK[4], TALK[3])
+    assert [one.origin for one in read(home, ref)] == ["person", "agent", "agent", "tool"]
+    assert not [one for one in summary(home, ref).problems if one.code == "not_shown"]
+
+
+def test_of_a_record_stored_twice_the_last_version_counts_at_the_first_place(home: Path) -> None:
+    other = record("user", 1, None, "Fix the logout race")
+    ref = write(home, *TALK, TALK[3], other)
+    assert texts(home, ref) == ["Fix the logout race", "", "", "Done."]
+    first = read(home, ref)[0]
+    assert json.loads(ClaudeCodeLayout(home).raw(ref, first.place)) == other, (
+        "its place is where it is stored"
+    )
+    assert first.place.line == 7
+    notes = [(one.code, one.line) for one in ClaudeCodeLayout(home).check(ref)]
+    assert notes == [("duplicate_record", 6), ("changed_duplicate", 7)]
+
+
+def test_the_first_folder_is_the_project_and_the_others_are_reported(home: Path) -> None:
+    ref = write(
+        home,
+        record("user", 1, None, "a", cwd="C:\\Users\\Ann\\app"),
+        record("assistant", 2, 1, "b", cwd="/mnt/c/Users/Ann/app"),
+        {"type": "relocated", "relocatedCwd": "/home/ann/new", "sessionId": ID},
+        record("user", 3, 2, "c", cwd="/mnt/c/Users/Ann/app"),
+    )
+    found = summary(home, ref)
+    assert found.cwd == "C:\\Users\\Ann\\app"
+    (note,) = found.problems
+    assert (note.code, note.severity) == ("other_folders", Severity.note)
+    assert note.message == "the agent also worked in /mnt/c/Users/Ann/app, /home/ann/new"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        record("assistant", 6, 5, [], message={"0": "a", "1": "b"}),
+        {**record("system", 6, 5), "subtype": "new_thing", "extra": 1},
+        {"type": "user", "uuid": "u6", "parentUuid": "u5"},
+    ],
+    ids=["numeric keys", "new subtype", "no message"],
+)
+def test_a_record_of_an_unknown_shape_is_shown_whole(home: Path, unknown: dict[str, Any]) -> None:
+    ref = write(home, *TALK, unknown)
+    assert read(home, ref)[-1].parts == (Other("record", unknown),)
+
+
+def test_the_state_of_a_long_session_is_small(home: Path) -> None:
+    talk = [record("user", 0, None, "Go")]
+    for at in range(1, 3000, 2):
+        talk.append(
+            record("assistant", at, at - 1, [use(f"t{at}")], message={"id": f"m{at}", "model": "opus"})
+        )
+        talk.append(record("user", at + 1, at, [result(f"t{at}", "ok")]))
+    found = summarize(ClaudeCodeLayout(home), write(home, *talk))
+    assert found.progress is not None
+    assert len(found.progress.state) + len(found.progress.cursor.state) <= LARGEST_STATE == 4096
 
 
 def test_any_damage_ends_no_reader_and_hides_no_whole_record(home: Path) -> None:

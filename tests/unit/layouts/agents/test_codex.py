@@ -758,7 +758,7 @@ def test_a_session_that_codex_does_not_find_is_reported_by_check(home: Path) -> 
     for row in ({"id": OTHER, "rollout_path": "x"}, {"id": ID, "rollout_path": "/gone.jsonl"}):
         state(home, row)
         (problem,) = CodexLayout(home).check(ref)
-        assert (problem.code, problem.severity) == ("not_indexed", Severity.hides_data)
+        assert (problem.code, problem.severity) == ("not_indexed", Severity.stops_resume)
         assert summary(home, ref).health == "ok", "a list says nothing of it"
 
 

@@ -1,0 +1,235 @@
+"""What Claude Code or its provider refuses in a session, by the stored records."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from sessionary.codec import Undecodable, decode
+from sessionary.disk.fs import Fs
+from sessionary.errors import SessionaryError
+from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
+from sessionary.layouts.base import mended_copy
+from sessionary.layouts.jsonl import read_range
+from sessionary.model import Problem, Record, SessionRef, Severity
+
+LARGEST_IMAGE = 5 << 20
+"""Characters of an image, encoded in Base64, that the provider accepts."""
+WIDEST_IMAGE = 8000
+"""Pixels of a side of an image that the provider accepts."""
+_PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_HEAD = 1 << 16
+_OLD = "; it stands before the last compaction, so it is not sent again"
+
+
+class Refusals:
+    """Takes the records of the conversation in order; what stands before a compaction is not sent again.
+
+    Args:
+        ref: the session.
+    """
+
+    def __init__(self, ref: SessionRef) -> None:
+        self._ref, self._remedy = ref, mended_copy(ref)
+        self._found: list[Problem] = []
+        self._signatures: dict[str, int] = {}
+        self._calls: dict[str, Record] = {}
+
+    def take(self, found: Record) -> None:
+        """Add the next record."""
+        record = found.value
+        message = object_of(record.get("message"))
+        if record.get("isCompactSummary"):
+            self._compact()
+        if record.get("type") not in ("user", "assistant") or not message:
+            return
+        content = message.get("content")
+        if isinstance(content, str) and not content.strip():
+            self._report(found, "empty_text", "an empty message")
+        elif content is None or content == []:
+            self._report(found, "empty_message", "a message without content")
+        for block in map(object_of, list_of(content)):
+            self._block(found, block)
+
+    def problems(self) -> Iterator[Problem]:
+        """What was found, in order."""
+        self._end_server_calls()
+        yield from self._found
+
+    def _block(self, found: Record, block: dict[str, Any]) -> None:
+        kind, signature = text_or_none(block.get("type")), text_or_none(block.get("signature"))
+        if kind == "text" and not str(block.get("text") or "").strip():
+            self._report(found, "empty_text", "an empty text block")
+        elif kind == "thinking":
+            self._thinking(found, str(block.get("thinking") or ""), signature)
+        elif kind == "image":
+            self._image(found, object_of(block.get("source")))
+        elif kind == "tool_result":
+            for inner in map(object_of, list_of(block.get("content"))):
+                if inner.get("type") == "image":
+                    self._image(found, object_of(inner.get("source")))
+        elif kind == "server_tool_use" and (call_id := text_or_none(block.get("id"))):
+            self._calls[call_id] = found
+        elif kind and kind.endswith("_tool_result"):
+            call_id = str(block.get("tool_use_id"))
+            if self._calls.pop(call_id, None) is None:
+                words = f"a result of {call_id}, a tool of the provider, without its call"
+                self._report(found, "orphaned_server_call", words)
+
+    def _thinking(self, found: Record, text: str, signature: str | None) -> None:
+        if signature is None:
+            self._report(found, "missing_signature", "thinking without a signature")
+            return
+        if not text:
+            words = "an empty thinking block with a signature; some versions of the API refuse it"
+            self._report(found, "empty_thinking", words, Severity.note)
+        if (first := self._signatures.setdefault(signature, found.line)) != found.line:
+            self._report(found, "repeated_thinking", f"the same signed thinking as in line {first}")
+
+    def _image(self, found: Record, source: dict[str, Any]) -> None:
+        data = text_or_none(source.get("data")) or ""
+        width, height = _png_size(data)
+        if len(data) > LARGEST_IMAGE:
+            words = f"an image of {len(data):,} bytes in Base64; the provider accepts {LARGEST_IMAGE:,}"
+            self._report(found, "large_image", words)
+        elif max(width, height) > WIDEST_IMAGE:
+            words = (
+                f"an image of {width:,} by {height:,} pixels; the provider accepts {WIDEST_IMAGE:,} at a side"
+            )
+            self._report(found, "large_image", words)
+
+    def _end_server_calls(self) -> None:
+        for call_id, found in self._calls.items():
+            words = f"the call {call_id} of a tool of the provider has no result"
+            self._report(found, "orphaned_server_call", words)
+        self._calls = {}
+
+    def _compact(self) -> None:
+        """What was found so far is not sent again."""
+        self._end_server_calls()
+        self._found = [
+            one._replace(severity=Severity.note, message=one.message.removesuffix(_OLD) + _OLD)
+            for one in self._found
+        ]
+        self._signatures = {}
+
+    def _report(
+        self, found: Record, code: str, words: str, severity: Severity = Severity.stops_resume
+    ) -> None:
+        words = words if severity == Severity.note else f"{words}: the provider refuses it"
+        self._found.append(
+            Problem(code, severity, self._ref.locator, found.line, found.byte, words, self._remedy)
+        )
+
+
+REFUSED = {
+    "empty_message": Severity.stops_resume,
+    "empty_text": Severity.stops_resume,
+    "empty_thinking": Severity.note,
+    "large_image": Severity.stops_resume,
+    "missing_signature": Severity.stops_resume,
+    "orphaned_server_call": Severity.stops_resume,
+    "repeated_thinking": Severity.stops_resume,
+}
+"""The codes of `Refusals`, with the severity behind the last compaction."""
+
+
+def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
+    """A note on records of types that are not known."""
+    if types:
+        names = ", ".join(sorted(types)[:5]) + (", …" if len(types) > 5 else "")
+        count = types.total()
+        words = f"{count:,} record{'' if count == 1 else 's'} of unknown types or shapes: {names}"
+        remedy = "none needed; `sessionary show` prints them as they are"
+        yield Problem("unknown_shape", Severity.note, ref.locator, None, None, words, remedy)
+
+
+def id_problems(ref: SessionRef, stated: str | None, *, is_there: bool) -> Iterator[Problem]:
+    """A problem if the records state another id than the name of the file.
+
+    Args:
+        ref: the session.
+        stated: the id that its newest record states.
+        is_there: another file is named by that id.
+    """
+    if stated is None or stated == ref.session_id:
+        return
+    words = f"its records state the id {stated}"
+    if is_there:
+        words += ", which another file has as well: the agent may continue the other one"
+        remedy = mended_copy(ref)
+        yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)
+    else:
+        words += " instead of the name of the file"
+        yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
+
+
+def _png_size(data: str) -> tuple[int, int]:
+    """Width and height of a PNG in Base64; zeros for anything else."""
+    try:
+        head = b64decode(data[:32])
+    except ValueError:
+        return 0, 0
+    if len(head) < 24 or not head.startswith(_PNG):
+        return 0, 0
+    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+
+
+def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iterator[Problem]:
+    """What lies beside the sessions and belongs to none of them.
+
+    Args:
+        fs: the file system.
+        root: the folder of the projects.
+        agents: the sessions of sub-agents below a folder.
+    """
+    for project in _names(fs, root):
+        names = _names(fs, f"{root}/{project}")
+        for name in names:
+            path = f"{root}/{project}/{name}"
+            inside = _names(fs, path) if "." not in name else []
+            if f"{name}.jsonl" not in names and not {"subagents", "tool-results"}.isdisjoint(inside):
+                words = f"what is left of the session {name}: its own file is missing"
+                remedy = "none needed; the sessions of its sub-agents are read"
+                yield Problem("orphan_folder", Severity.note, path, None, None, words, remedy)
+            below = f"{path}/subagents"
+            sessions = set(agents(below)) if "subagents" in inside else set()
+            for meta in _names(fs, below) if "subagents" in inside else ():
+                own = f"{below}/{meta.removesuffix('.meta.json')}.jsonl"
+                if meta.endswith(".meta.json") and own not in sessions:
+                    words = f"the description of a sub-agent whose session {own} is missing"
+                    place = f"{below}/{meta}"
+                    yield Problem("orphan_meta", Severity.note, place, None, None, words, "none needed")
+
+
+def shared_folders(fs: Fs, root: str) -> Iterator[Problem]:
+    """A note on each folder in which sessions of several projects lie."""
+    for project in _names(fs, root):
+        folder = f"{root}/{project}"
+        paths = [f"{folder}/{name}" for name in _names(fs, folder) if name.endswith(".jsonl")]
+        places = {place for path in paths if (place := _first_folder(fs, path))} if len(paths) > 1 else set()
+        if len(places) > 1:
+            names = ", ".join(sorted(places)[:5]) + (", …" if len(places) > 5 else "")
+            words = f"sessions of {len(places)} projects are in one folder: {names}; Claude Code lists them together"
+            remedy = "none needed; Sessionary distinguishes them by the folder in their records"
+            yield Problem("shared_folder", Severity.note, folder, None, None, words, remedy)
+
+
+def _first_folder(fs: Fs, path: str) -> str | None:
+    """The folder that the first records of a session name."""
+    with suppress(SessionaryError):
+        for line in read_range(fs, path, 0, _HEAD).split(b"\n"):
+            with suppress(Undecodable):
+                if folder := text_or_none(object_of(decode(line)).get("cwd")):
+                    return folder
+    return None
+
+
+def _names(fs: Fs, folder: str) -> list[str]:
+    try:
+        return sorted(fs.listdir(folder))
+    except OSError:
+        return []

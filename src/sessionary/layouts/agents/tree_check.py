@@ -1,0 +1,56 @@
+"""Faults of records that form a tree, of any agent that stores them so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from sessionary.layouts.agents.trees import Node
+from sessionary.layouts.base import mended_copy
+from sessionary.model import Problem, Record, SessionRef, Severity
+
+
+def tree_problems(
+    ref: SessionRef, records: Iterable[Record], node: Callable[[dict[str, Any]], Node | None]
+) -> Iterator[Problem]:
+    """Records that are their own parent or ancestor, and records whose parent is not in the file.
+
+    The agent follows the parents from the newest record back: it shows nothing before such a record.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    parents: dict[str, str] = {}
+    for found in records:
+        one = node(found.value)
+        if one is not None and one.id not in places:
+            places[one.id] = (found.line, found.byte)
+            if one.parent is not None:
+                parents[one.id] = one.parent
+    rings = _rings(parents)
+    remedy = mended_copy(ref)
+    for name, (line, byte) in places.items():
+        parent = parents.get(name)
+        if parent == name:
+            words = "a record is its own parent: the agent shows nothing before it"
+            yield Problem("self_parent", Severity.hides_data, ref.locator, line, byte, words, remedy)
+        elif name in rings:
+            words = f"the parents of {rings[name]} records form a ring: the agent shows nothing before them"
+            yield Problem("parent_cycle", Severity.hides_data, ref.locator, line, byte, words, remedy)
+        elif parent is not None and parent not in places:
+            words = f"its parent {parent} is not in the file: the agent shows nothing before it"
+            yield Problem("missing_parent", Severity.hides_data, ref.locator, line, byte, words, remedy)
+
+
+def _rings(parents: dict[str, str]) -> dict[str, int]:
+    """The first record of each ring of several records, and the length of the ring."""
+    rings: dict[str, int] = {}
+    done: set[str] = set()
+    for start in parents:
+        path: dict[str, int] = {}
+        at: str | None = start
+        while at is not None and at not in done and at not in path:
+            path[at] = len(path)
+            at = parents.get(at)
+        if at is not None and at in path and len(path) - path[at] > 1:
+            rings[list(path)[path[at]]] = len(path) - path[at]
+        done.update(path)
+    return rings
