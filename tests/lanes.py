@@ -114,6 +114,11 @@ def _probe_samples() -> str | None:
     return None if folder.is_dir() else f"no sample sessions in {folder} ({SHARED} names another place)"
 
 
+def _probe_cases() -> str | None:
+    folder = shared_folder() / "cases"
+    return None if folder.is_dir() else f"no public cases in {folder} ({SHARED} names another place)"
+
+
 def _probe_disk_full() -> str | None:
     if tiny_disk_prefix() is not None:
         return None
@@ -180,6 +185,7 @@ def _probe_plug(name: str) -> Callable[[], str | None]:
 
 PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
+    "cases": _probe_cases,  # public reports of broken sessions, each with what must come out
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
     "power-cut": _probe_power_cut,  # a real ext4 on a disk of its own, copied while it is mounted
     "memory": _probe_memory,  # the peak memory of a process, from /proc

@@ -1,0 +1,323 @@
+"""The public reports of broken and awkward sessions: each comes out of the commands as its CASE.json says."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sessionary.cli import main
+from sessionary.codec import read_lines
+from sessionary.codec.problems import CODES
+from sessionary.model import Severity
+from tests.lanes import shared_folder
+
+CASES = shared_folder() / "cases"
+OF_OTHERS = ("D",)
+"""Cases of agents whose layouts have tests of their own."""
+
+KEPT_IN_WORDS = {
+    "A09": [*range(8), *range(17, 60)],  # records 8 to 16 touch the page of zeros
+    "A18": [],
+    "A28": [],
+    "A31": [],
+}
+BAD_IN_WORDS = {"A09": 3, "A14": 1, "A15": 1, "A18": 1, "A24": 5, "A25": 1, "A28": 1, "A31": 1}
+
+
+def cases() -> list[str]:
+    if not CASES.is_dir():
+        return []
+    folders = sorted(path.name for path in CASES.iterdir() if (path / "CASE.json").is_file())
+    return [name for name in folders if not name.endswith("-plain") or name.startswith("C")]
+
+
+class Told(NamedTuple):
+    """What the commands say of the sessions of a case."""
+
+    expect: dict[str, Any]
+    rows: list[dict[str, Any]]
+    nested: list[dict[str, Any]]
+    shown: dict[str, list[dict[str, Any]]]
+    outside: dict[str, list[dict[str, Any]]]
+    problems: list[dict[str, Any]]
+    stats: dict[str, Any]
+    run: Callable[..., tuple[int, str, str]]
+
+    def codes(self) -> list[str]:
+        return [one["code"] for one in self.problems]
+
+    def usage(self) -> list[dict[str, int]]:
+        """The tokens by model."""
+        return list(self.stats["usage"])
+
+    def texts(self) -> list[str]:
+        return [one["text"] for messages in self.shown.values() for one in messages]
+
+
+@pytest.fixture
+def told(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Told:
+    """List, show, check and stats over the files of a case, which lie as they would in a home directory."""
+    folder, home = CASES / request.param, tmp_path / "home"
+    shutil.copytree(folder, home)
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    if (home / "session.jsonl").is_file():
+        place = home / ".claude" / "projects" / "-home-u-proj"
+        place.mkdir(parents=True)
+        (home / "session.jsonl").rename(place / "session.jsonl")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    rows = json.loads(run("list", "--all", "--json")[1])
+    top = json.loads(run("stats", "--json")[1])
+    shown: dict[str, list[dict[str, Any]]] = {}
+    outside: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        code, out, err = run("show", row["id"], "--branches", "--json")
+        assert code in (0, 13), err
+        messages = json.loads(out)["messages"] if code == 0 else []
+        outside[row["id"]] = [one for one in messages if one.get("outside")]
+        shown[row["id"]] = [one for one in messages if not one.get("outside")]
+    problems = json.loads(run("check", "--json")[1])["problems"]
+    assert {path: path.read_bytes() for path in before} == before
+    nested = [row for row in rows if row["parent"] and row["id"].startswith("agent-")]
+    assert top["relations"]["sub"] == len(nested)
+    expect = json.loads((folder / "CASE.json").read_text("utf-8"))["expect"]
+    return Told(
+        expect, [one for one in rows if one not in nested], nested, shown, outside, problems, top, run
+    )
+
+
+def numbers(texts: Iterator[str]) -> list[int]:
+    found = (re.match(r"R(\d+)\b", text) for text in texts)
+    return sorted({int(match[1]) for match in found if match})
+
+
+@pytest.mark.lane("cases")
+@pytest.mark.parametrize("told", [one for one in cases() if one.startswith(("A", "T"))], indirect=True)
+def test_damaged_files(told: Told, request: pytest.FixtureRequest) -> None:
+    name = request.node.callspec.id[:3]
+    keep = KEPT_IN_WORDS.get(name, told.expect["keep"])
+    wanted = range(keep) if isinstance(keep, int) else sorted({*keep, *told.expect.get("salvage", ())})
+    assert numbers(iter(told.texts())) == list(wanted)
+    damaged = [
+        one for one in told.problems if one["code"] in CODES and CODES[one["code"]].severity > Severity.note
+    ]
+    bad = BAD_IN_WORDS.get(name, told.expect.get("bad"))
+    if bad is not None:
+        assert len(damaged) == bad
+    assert all(one["line"] is not None or one["code"] == "not_text" for one in damaged), "each has its place"
+    assert told.codes().count("duplicate_record") == told.expect.get("dup_exact", 0)
+    assert told.codes().count("changed_duplicate") == told.expect.get("dup_changed", 0)
+    assert len(told.rows) == 1, "it is in the list, whatever is wrong with it"
+
+
+@pytest.mark.lane("cases")
+@pytest.mark.parametrize("told", [one for one in cases() if one.startswith("A27")], indirect=True)
+def test_nothing_reaches_a_terminal_raw(told: Told) -> None:
+    for words in (("show", "session"), ("list", "--all"), ("search", "R5"), ("check", "session")):
+        code, out, err = told.run(*words)
+        assert code in (0, 13)
+        assert not set(out + err) & {"\x1b", "\x07", "\u202e"}
+
+
+def records_in(told: Told, row: dict[str, Any]) -> int:
+    """The number of whole records in the file of a session."""
+    return len(read_lines(Path(row["path"]).read_bytes()).values)
+
+
+def ids_on_the_line(told: Told) -> list[str]:
+    """The ids of the records that hold the messages."""
+    (row,) = told.rows
+    lines = Path(row["path"]).read_text("utf-8").splitlines()
+    found = [json.loads(lines[one["line"] - 1]) for one in told.shown[row["id"]]]
+    return [one.get("id") or one["$set"]["messages"][0]["id"] for one in found]
+
+
+def said(told: Told, *, outside: bool = False) -> list[str]:
+    """The texts of the user."""
+    found = told.outside if outside else told.shown
+    return [
+        one["text"]
+        for messages in found.values()
+        for one in messages
+        if one["role"] == "user" and one["text"]
+    ]
+
+
+def is_reported(told: Told, code: str) -> None:
+    """The fault is reported with its place and a remedy, and `open` says that the session may be refused."""
+    (problem,) = [one for one in told.problems if one["code"] == code]
+    assert problem["line"] is not None
+    assert "--out DIR" in problem["repair"]
+    exit_code, out, _ = told.run("open", problem["session"], "--json")
+    assert code in [one["code"] for one in json.loads(out)["problems"]]
+    assert exit_code == (0 if problem["severity"] == "note" else 13)
+
+
+def of_c01(told: Told) -> None:
+    assert [one["messages"] for one in told.rows] == [told.expect["messages"]]
+    assert sum(one["output"] for one in told.usage()) == told.expect["tokens_out"]
+
+
+def of_c03(told: Told) -> None:
+    assert len(told.rows) == told.expect["sessions"]
+
+
+def of_c04(told: Told) -> None:
+    assert (said(told), said(told, outside=True)) == (told.expect["live"], told.expect["removed"])
+
+
+def of_c05(told: Told) -> None:
+    assert len(told.rows) == told.expect["sessions"]
+    assert {"bad_zstd", "second_copy"} <= set(told.codes())
+
+
+def of_g01(told: Told) -> None:
+    assert ids_on_the_line(told) == told.expect["live"]
+
+
+def of_g02(told: Told) -> None:
+    assert [one["text"] for messages in told.outside.values() for one in messages] == ["a", "b"]
+    assert told.texts() == ["c"]
+
+
+def of_p01(told: Told) -> None:
+    (row,) = told.rows
+    assert (row["title"], row["cwd"], row["health"]) == ("hi", "/home/u/proj", "lost_data")
+    assert {"nul_run", "stale_lock", "bad_document"} <= set(told.codes())
+    assert records_in(told, row) == told.expect["keep"]
+
+
+def of_s01(told: Told) -> None:
+    is_reported(told, "orphaned_call")
+
+
+def of_s02(told: Told) -> None:
+    is_reported(told, "orphaned_result")
+
+
+def of_s03(told: Told) -> None:
+    is_reported(told, "orphaned_call")
+    (problem,) = told.problems
+    assert all(call in problem["message"] for call in told.expect["unanswered"])
+
+
+def of_s04(told: Told) -> None:
+    is_reported(told, "repeated_call")
+
+
+def of_s06(told: Told) -> None:
+    is_reported(told, "empty_thinking")
+
+
+def of_s08(told: Told) -> None:
+    assert len(told.texts()) == told.expect["keep"]
+    assert "self_parent" in told.codes()
+
+
+def of_s10(told: Told) -> None:
+    assert len(told.texts()) == told.expect["keep"], "history before each boundary is on the line"
+    assert told.texts()[0] == "go"
+
+
+def of_s13(told: Told) -> None:
+    assert (len(told.rows), len(told.nested)) == (told.expect["sessions"], told.expect["subagents"])
+    assert {one["parent"] for one in told.nested} == {told.rows[0]["id"]}
+    assert told.stats["relations"] == {"root": 1, "fork": 0, "sub": 13}
+    tokens = sum(
+        one["input"] + one["output"] + one["cache_read"] + one["cache_write"] for one in told.usage()
+    )
+    assert tokens == sum(one["tokens"] for one in (*told.rows, *told.nested)) == 14 * 115
+    assert "orphan_meta" in told.codes()
+
+
+def of_title(told: Told) -> None:
+    assert [one["title"] for one in told.rows] == [told.expect["title"]]
+
+
+def of_s17(told: Told) -> None:
+    assert len(told.rows) == told.expect["sessions"]
+    assert told.codes() == ["id_clash"]
+
+
+def of_s19(told: Told) -> None:
+    assert len({one["cwd"] for one in told.rows}) == told.expect["projects"]
+    assert told.codes().count("shared_folder") == 2
+
+
+def of_s20(told: Told) -> None:
+    (row,) = told.rows
+    assert row["cwd"] == "C:\\Users\\Ann\\proj"
+    (note,) = [one for one in told.problems if one["code"] == "other_folders"]
+    assert "/mnt/c/Users/Ann/proj" in note["message"]
+    assert "/home/ann/new/.worktrees/x" in note["message"]
+
+
+def of_s22(told: Told) -> None:
+    assert len(told.rows) == told.expect["sessions"]
+    agents = json.loads(told.run("doctor", "--json")[1])["agents"]
+    (found,) = [one for one in agents if one["kind"] == "claude_code"]
+    assert (found["sessions"], len(found["leftovers"])) == (1, 2)
+
+
+def of_s23(told: Told) -> None:
+    (row,) = told.rows
+    assert any("[image]" in one["text"] for m in told.shown[row["id"]] for one in m["results"])
+    image = re.search(r'"data": ?"([^"]{200})', Path(row["path"]).read_text("utf-8"))
+    assert image is not None
+    found = [
+        json.loads(told.run("search", "--json", words)[1])["hits"] for words in (image[1][100:150], "I see")
+    ]
+    assert list(map(len, found)) == [0, 1]
+
+
+def of_s25(told: Told) -> None:
+    (row,) = told.rows
+    assert (row["messages"], "unknown_shape" in told.codes()) == (told.expect["keep"], True)
+
+
+def of_s26(told: Told) -> None:
+    (note,) = [one for one in told.problems if one["code"] == "unknown_shape"]
+    assert note["message"].startswith(f"{told.expect['unknown']} records")
+    (row,) = told.rows
+    assert row["messages"] == told.expect["unknown"] + told.expect["keep"]
+
+
+EXPECTED: dict[str, Callable[[Told], None]] = {
+    "C01": of_c01, "C03": of_c03, "C04": of_c04, "C05": of_c05, "G01": of_g01, "G02": of_g02, "G04": of_g01,
+    "P01": of_p01, "S01": of_s01, "S02": of_s02, "S03": of_s03, "S04": of_s04, "S06": of_s06, "S08": of_s08,
+    "S10": of_s10, "S13": of_s13, "S14": of_title, "S15": of_title, "S16": of_title, "S17": of_s17, "S19": of_s19,
+    "S20": of_s20, "S22": of_s22, "S23": of_s23, "S25": of_s25, "S26": of_s26,
+}  # fmt: skip
+
+
+@pytest.mark.lane("cases")
+@pytest.mark.parametrize(
+    "told", [one for one in cases() if not one.startswith(("A", "T", *OF_OTHERS))], indirect=True
+)
+def test_sessions_of_agents(told: Told, request: pytest.FixtureRequest) -> None:
+    EXPECTED[request.node.callspec.id[:3]](told)
+
+
+@pytest.mark.lane("cases")
+def test_every_case_has_an_expectation() -> None:
+    names = {name[:3] for name in cases()}
+    assert len(names) >= 50
+    assert {one for one in names if not one.startswith(("A", "T", *OF_OTHERS))} == set(EXPECTED)
