@@ -92,6 +92,15 @@ def create(fs: Marking, root: str) -> None:
         fs.mark(("created",))
 
 
+def create_streamed(fs: Marking, root: str) -> None:
+    try:
+        atomic.create_streamed(f"{root}/s/created", [b"all ", b"of it"], fs=fs)
+    except AlreadyExists:
+        fs.mark(("created",))
+    else:
+        fs.mark(("created",))
+
+
 def replace(fs: Marking, root: str) -> None:
     path = f"{root}/s/metadata.json"
     number = json.loads(Path(path).read_bytes())["version"] + 1
@@ -166,6 +175,7 @@ def lock_and_sweep(fs: Marking, root: str) -> None:
 
 STEPS: dict[str, Callable[[Marking, str], None]] = {
     "create": create,
+    "create streamed": create_streamed,
     "replace": replace,
     "append": append("transcript.jsonl", Tail.CUT),
     "append sealing": append("events.jsonl", Tail.SEAL),

@@ -67,6 +67,7 @@ CALLS = {
     "list": ["list", "list --all"],
     "show": ["show {agent}", "show {fork}", "show {slug}", "show {feature}", "show {work}", "show {agent}:1"],
     "search": ["search it", "search why --since 2020"],
+    "export": ["export {agent} --output x.md", "export {fork} {slug} {feature} {work} --output all/ --redact"],
     "events": ["events {agent}", "events {agent} --summary", "events {agent} --cost", "events {agent} --fields data"],
     "tree": ["tree", "tree {agent}"],
     "stats": ["stats", "stats --events"],

@@ -16,6 +16,7 @@ COMMANDS = (
     "show",
     "open",
     "search",
+    "export",
     "events",
     "tree",
     "stats",

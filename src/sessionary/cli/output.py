@@ -2,7 +2,7 @@
 
 Only results go to standard output, so that a pipe carries nothing else; messages to the user go to standard
 error. Colour only repeats what a sign or a word states, and only on a terminal. Stored text passes
-`text.harmless` first; JSON is made harmless by escapes, which do not change the decoded value.
+`escaping.harmless` first; JSON is made harmless by escapes, which do not change the decoded value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import msgspec
 
 from sessionary.cli import pager
 from sessionary.errors import StorageFailed
+from sessionary.escaping import harmless_json
 
 WIDTH = 80
 WIDEST = 100
@@ -35,8 +35,6 @@ _ASCII = str.maketrans(
         **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
     }
 )
-# Characters that a terminal may obey inside a JSON string: C1 controls, bidirectional marks, lone surrogates.
-_IN_JSON = "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 _encoder = msgspec.json.Encoder()
 
 
@@ -341,7 +339,7 @@ def _encode(document: Any, stream: TextIO) -> str:
         import json
 
         return json.dumps(json.loads(text), ensure_ascii=True)
-    return text if text.isprintable() else re.sub(_IN_JSON, _escaped, text)
+    return harmless_json(text)
 
 
 def _indented(encoded: str) -> str:
@@ -364,9 +362,3 @@ def _is_plain_terminal(stream: TextIO | pager.Pager) -> bool:
     A pipe or a file gets the bytes unchanged: there, `LC_ALL=C` is set for the order of `sort`.
     """
     return os.environ.get("LC_ALL") in ("C", "POSIX") and (isinstance(stream, pager.Pager) or stream.isatty())
-
-
-def _escaped(match: re.Match[str]) -> str:
-    import json
-
-    return json.dumps(match.group())[1:-1]

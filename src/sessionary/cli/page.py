@@ -16,17 +16,15 @@ from sessionary import codec
 from sessionary.cli.formatting import clock, count, stamp
 from sessionary.cli.output import has_colours, paint
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
+from sessionary.export.markup import LONGEST, markdown_parser
 from sessionary.model import PERSON, Message, Other, Text, Thinking, ToolCall, ToolResult
+from sessionary.transcript.telling import telling_arguments
 from sessionary.transcript.typed import Numbered
 
 UNFOLDED = 20
 HEAD = 8
 TAIL = 4
 
-# The most informative arguments of a call, best first.
-_TELLING = (
-    "command", "pattern", "query", "agent", "file_path", "path", "url", "instruction", "prompt", "name", "description",
-)  # fmt: skip
 _SPEAKERS = {
     "assistant": "Agent",
     "tool": "Tool",
@@ -230,14 +228,7 @@ class Page:
 
 def telling(arguments: Any) -> str:
     """The two most informative arguments, on one line."""
-    if not isinstance(arguments, dict):
-        return "" if arguments is None else one_line(str(arguments))
-    words = [str(arguments[name]) for name in _TELLING if isinstance(arguments.get(name), str | int)]
-    if not words:
-        words = [
-            f"{name}={value}" for name, value in arguments.items() if isinstance(value, str | int | float)
-        ]
-    return "  ".join(one_line(word) for word in words[:2])
+    return "  ".join(map(one_line, telling_arguments(arguments)))
 
 
 def _answer(result: ToolResult) -> tuple[str, str]:
@@ -272,23 +263,13 @@ def _kinds(message: Message) -> str:
 _KINDS = {ToolCall: "tool_use", ToolResult: "tool_result", Thinking: "thinking", Text: "text"}
 
 
-LONGEST = 100_000
-"""Longest text that is rendered, in characters; longer texts are files rather than messages, and would take seconds."""
-
-_PLAIN = ("html_block", "reference")
-_PLAIN_INLINE = ("html_inline", "image", "entity", "autolink")
-
-
 def markdown_lines(text: str, width: int, *, colours: bool) -> Iterator[str]:
     """Return the lines of a Markdown text, each of at most `width` cells."""
-    from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.disable([*_PLAIN, *_PLAIN_INLINE])
     page = Markdown("", code_theme="ansi_dark", hyperlinks=False)
-    page.parsed = parser.parse(text)
+    page.parsed = markdown_parser().parse(text)
     page.markup = text
     screen = io.StringIO()
     console = Console(

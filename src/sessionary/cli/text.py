@@ -1,8 +1,4 @@
-r"""Prepare stored text for a terminal: escape, measure, cut and wrap it.
-
-A transcript contains whatever a web page or a program put into it. Printed unchanged, it could clear the
-screen, change the window title, write the clipboard, or reorder words. So every control character is escaped
-as in Python: ``\x1b``, ``\u202e``.
+"""Prepare stored text for a terminal: escape, measure, cut and wrap it.
 
 Widths are counted in terminal cells, not characters: 日 takes two, a combining accent none.
 """
@@ -13,28 +9,15 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-# Controls except newline, C1 controls, bidirectional overrides and marks, invisible separators, lone
-# surrogates, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
-# `re` compiles patterns when they are first used: a list of plain titles needs none.
-_ACTS = (
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
+from sessionary.escaping import harmless as harmless  # noqa: PLC0414 - most commands import it from here
+
 # Characters of one cell each: Latin, Greek, Cyrillic, and the punctuation, arrows, signs and lines around them.
 _NARROW = (
     "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b"
     "\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc\u2713\u2717]*"
 )
-_TAB = 4
 _QUOTED = {ord("'"): "\\'", ord("\\"): "\\\\"}
 _WORDS = r"\S+|\s+"
-
-
-def harmless(text: str) -> str:
-    """The text with control characters escaped; newlines stay, tabs become blanks."""
-    if text.isprintable():  # fast path for nearly every title and line
-        return text
-    return re.sub(_ACTS, _shown, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -54,14 +37,6 @@ def _quoted(word: str) -> str:
         return shlex.quote(word)
     raw = word.translate(_QUOTED).encode("utf-8", "surrogateescape")
     return "$'" + "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in raw) + "'"
-
-
-def _shown(match: re.Match[str]) -> str:
-    char = match.group()
-    if char == "\t":
-        return " " * _TAB
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def short_path(path: str) -> str:

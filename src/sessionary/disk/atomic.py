@@ -41,7 +41,7 @@ from sessionary.disk.fs import (
     sync_dir,
     write_all,
 )
-from sessionary.errors import AlreadyExists, NotFound, Outcome, StorageFailed
+from sessionary.errors import AlreadyExists, NotFound, Outcome, SessionaryError
 
 COPY_BLOCK = 1 << 20
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -181,6 +181,39 @@ def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool, mode: i
         fs.close(fd)
 
 
+def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS) -> None:
+    """Create a private file from pieces, which are never in memory together; it must not exist yet.
+
+    Durability: when this returns, the file survives a power cut. Readers never see a partial file, unless the file
+    system has no hard links. A killed writer leaves a hidden temporary file beside it.
+
+    Raises:
+        AlreadyExists: the name is taken; the existing file is unchanged.
+        StorageFailed: the write failed; the file was not created, unless `outcome` is ``unknown``.
+        SessionaryError: what `data` raises; the file was not created.
+    """
+    folder = os.path.dirname(path) or "."
+    is_safe = is_named(fs, folder)
+    refuse_placeholder(fs, path, "create")
+    temp = temp_name(path)
+    named = False
+    try:
+        write_new(fs, temp, data, None)
+        link_or_copy(fs, temp, path)
+        named = True
+        sync_dir(fs, folder)
+        if not is_safe:
+            name_folders(fs, folder)
+    except SessionaryError:
+        raise
+    except FileExistsError:
+        raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
+    except OSError as error:
+        raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
+    finally:
+        _discard(fs, temp)
+
+
 def _flush(fs: Fs, path: str) -> None:
     """Flush a file. Raises OSError."""
     fd = fs.open(path, READ)
@@ -224,7 +257,7 @@ def replace(
             if not is_safe:
                 name_folders(fs, folder)
     except OSError as error:
-        if isinstance(error, StorageFailed):
+        if isinstance(error, SessionaryError):  # from `data`
             raise
         raise storage_failed(error, "replace", path, outcome=_outcome(renamed)) from error
     finally:

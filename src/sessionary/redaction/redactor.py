@@ -96,7 +96,7 @@ class Redaction:
 
     def _string(self, text: str) -> str:
         """Redact a string of JSON."""
-        if text.lstrip()[:1] in _NESTED:
+        if self._keys is SECRET_KEYS and text.lstrip()[:1] in _NESTED:
             try:
                 inner = decode(text.encode("utf-8", "surrogatepass"))
             except Undecodable:

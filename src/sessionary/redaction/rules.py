@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 MARK = "[redacted]"
 
-_QUOTE = r"\\{0,3}[\"']?"  # within JSON text that is itself a string, a quote has backslashes in front
+_QUOTE = r"\\*[\"']?"  # within JSON text that is itself a string, a quote has backslashes in front
 _IS = rf"{_QUOTE}\s*[:=]\s*{_QUOTE}"
 _NOT_YET = r"(?!\[redacted)"
 

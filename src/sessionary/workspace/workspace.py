@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sessionary.transcript.typed import Numbered
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
+    from sessionary.workspace.exporting import Export
     from sessionary.workspace.family import Kin
     from sessionary.workspace.opening import Resume
 
@@ -233,6 +234,47 @@ class Workspace(Sessions):
 
         layout = self.layout_of(ref)
         return resume_of(layout, self.summary(ref), builtins.list(self.check(ref)), self._fs)
+
+    def export(
+        self,
+        target: Target,
+        format: str = "md",  # noqa: A002 - the word for it
+        *,
+        redact: bool = False,
+        rules: Path | None = None,
+        branches: bool = False,
+        strict: bool = False,
+    ) -> Export:
+        """A session, with the sessions of its sub-agents, in a format that other programs read.
+
+        Nothing is read until the export is iterated or saved, but for the summaries of the sessions.
+
+        Args:
+            target: the session, or a JSON Lines file of messages.
+            format: ``md``, ``html``, ``json`` or ``jsonl``.
+            redact: mask secrets, home folders and user names in everything that is exported.
+            rules: the rules file for that; by default the user's, if there is one.
+            branches: include the messages outside of the conversation.
+            strict: raise Unsupported at the end if something could not be carried.
+
+        Raises:
+            Invalid: the format is unknown, or the rules file is not valid.
+            NotFound: the session or the rules file is gone.
+            StorageFailed: a file cannot be read.
+        """
+        from sessionary.workspace.exporting import export_of
+
+        return export_of(
+            self,
+            self,
+            target,
+            format,
+            redact=redact,
+            rules=rules,
+            branches=branches,
+            strict=strict,
+            fs=self._fs,
+        )
 
     def doctor(self, *, now: datetime | None = None) -> Doctor:
         """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.

@@ -1,0 +1,136 @@
+"""`sessionary export`: sessions as Markdown, HTML, JSON or JSON Lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli.targets import resolve
+from sessionary.cli.text import harmless, one_line
+from sessionary.disk.fs import OS_FS, make_folder
+from sessionary.export import FORMATS
+from sessionary.export.wording import loss_words
+from sessionary.workspace.exporting import Export, refuse_existing
+
+_SUFFIXES = {form.suffix: name for name, form in FORMATS.items()} | {".markdown": "md", ".htm": "html"}
+_PRINTED = "-"
+
+
+@click.command(
+    "export",
+    epilog="""\b
+Examples:
+  sessionary export 3f0c81d2 > build.md
+  sessionary export 3f0c81d2 --output build.html
+  sessionary export 3f0c81d2 --redact --output build.html   to share it
+  sessionary export 3f0c81d2 --format jsonl | jq -r .role
+  sessionary export 3f0c81d2 9c1d2e3f --format json --output exports/
+""",
+)
+@click.argument(
+    "sessions", metavar="ID...", nargs=-1, required=True, shell_complete=completing.sessions(files=True)
+)
+@options.home
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="The format (default: by the name of the file, else md).",
+)
+@click.option(
+    "--output",
+    "place",
+    metavar="FILE | DIR | -",
+    default=_PRINTED,
+    help="Write a file, or one file per session into a folder (default: print).",
+)
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option("--redact", is_flag=True, help="Mask secrets, home folders and user names.")
+@click.option(
+    "--rules",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --redact: your rules (default: redaction.toml in the configuration folder).",
+)
+@click.option("--branches", is_flag=True, help="Include the messages outside of the conversation.")
+@click.option("--strict", is_flag=True, help="Fail if something cannot be exported; write nothing then.")
+@options.json_result
+def export_command(
+    sessions: Sequence[str],
+    home: Path | None,
+    form: str | None,
+    place: str,
+    force: bool,
+    redact: bool,
+    rules: Path | None,
+    branches: bool,
+    strict: bool,
+    json_: bool,
+) -> int:
+    """Export sessions, with the sessions of their sub-agents, as Markdown, HTML, JSON or JSON Lines.
+
+    What an export cannot carry is printed on standard error. --json prints that as JSON instead, and needs a file.
+    Keys that decrypt data elsewhere (blobEncryptionKey) are masked even without --redact.
+
+    Exit code 11: the file exists. Exit code 18: with --strict, something cannot be exported.
+    """
+    is_folder = place != _PRINTED and (place.endswith(os.sep) or os.path.isdir(place))
+    if len(sessions) > 1 and not is_folder:
+        raise click.UsageError("several sessions need --output DIR/")
+    if json_ and place == _PRINTED:
+        raise click.UsageError("--json needs --output FILE")
+    if rules is not None and not redact:
+        raise click.UsageError("--rules needs --redact")
+    workspace = homes.workspace(home)
+    suffix = "" if is_folder else os.path.splitext(place)[1].lower()
+    chosen = form or _SUFFIXES.get(suffix, "md")
+    exports = [
+        workspace.export(
+            resolve(workspace, word), chosen, redact=redact, rules=rules, branches=branches, strict=strict
+        )
+        for word in dict.fromkeys(sessions)
+    ]
+    if place == _PRINTED:
+        _print(exports[0])
+        _tell(exports[0])
+        return 0
+    files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
+    _save(exports, files, force=force)
+    if json_:
+        reports = [
+            {"path": os.path.abspath(file), **one.report.as_dict()}
+            for one, file in zip(exports, files, strict=True)
+        ]
+        output.value({"exports": reports})
+        return 0
+    for one, file in zip(exports, files, strict=True):
+        what = formatting.count(one.report.messages, "message")
+        output.line(f"{harmless(file)}  {what}")
+        _tell(one)
+    return 0
+
+
+def _print(export: Export) -> None:
+    for line in export:
+        output.raw(line[:-1])
+
+
+def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
+    """Write the files; none if one of them may not be replaced."""
+    for file in files:
+        refuse_existing(file, force=force, fs=OS_FS)
+    for export, file in zip(exports, files, strict=True):
+        make_folder(OS_FS, os.path.dirname(os.path.abspath(file)))
+        export.save(file, force=force)
+
+
+def _tell(export: Export) -> None:
+    """Print what was not exported, and what was masked."""
+    for loss in export.report.losses:
+        output.aside(f"not exported: {loss_words(loss)}")
+    for rule, count in sorted(export.report.masked.items()):
+        output.aside(f"masked: {count:,} × {one_line(rule)}")

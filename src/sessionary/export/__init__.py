@@ -1,0 +1,16 @@
+"""Sessions in formats that other programs read, from one stream of steps.
+
+steps      the stream: a session begins, its messages and problems, the sessions of its sub-agents, it ends
+losses     what an export could not carry
+masking    redaction of the stream, before any format sees it
+formats    the formats by name; each is one module with `write`
+markdown, html, json_document, jsonl
+           the formats
+
+A format turns steps into lines, one step after the other, so an export needs no more memory than its longest message.
+"""
+
+from sessionary.export.formats import FORMATS, Format
+from sessionary.export.losses import Loss, Report
+
+__all__ = ["FORMATS", "Format", "Loss", "Report"]

@@ -1,0 +1,41 @@
+"""The formats by name. A new one is a module with a function `write`, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from sessionary.export.losses import Report
+from sessionary.export.steps import Steps
+
+Write = Callable[[Steps, Report], Iterator[str]]
+"""Turns steps into lines without their newlines. The report is complete once the steps have ended."""
+
+
+class Format(NamedTuple):
+    """A format.
+
+    Attributes:
+        module: the module in this package that writes it; loaded when it is used.
+        suffix: the end of file names.
+        whole_results: it carries tool results as they are stored, not only their text.
+    """
+
+    module: str
+    suffix: str
+    whole_results: bool
+
+    def write(self, steps: Steps, report: Report) -> Iterator[str]:
+        """The lines of an export."""
+        module = import_module(f"sessionary.export.{self.module}")
+        return cast("Write", module.write)(steps, report)
+
+
+FORMATS: Mapping[str, Format] = {
+    "md": Format("markdown", ".md", whole_results=False),
+    "html": Format("html", ".html", whole_results=False),
+    "json": Format("json_document", ".json", whole_results=True),
+    "jsonl": Format("jsonl", ".jsonl", whole_results=True),
+}
+"""The formats, by the word for `--format`."""

@@ -1,0 +1,143 @@
+"""What an export could not carry, counted while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from sessionary.export.steps import Begin, Steps
+from sessionary.model import Message, Other, Place, Problem, Severity, Thinking
+from sessionary.transcript.typed import Numbered
+
+_PLACES = 3
+_TEXT_BLOCKS = ("text", "input_text", "output_text")
+
+OUTSIDE = "outside"
+CONTENT = "content"
+THINKING = "thinking"
+PROBLEM = "problem"
+SESSION = "session"
+CODES: Mapping[str, str] = {
+    OUTSIDE: "{count} messages outside of the conversation, which --branches includes",
+    CONTENT: "{count} × {what}, which is no text",
+    THINKING: "{count} × thinking of which only a signature is stored",
+    PROBLEM: "{count} × {what}: damaged, or passed over by readers",
+    SESSION: "{count} sessions of sub-agents that cannot be read",
+}
+"""The kinds of losses, by code, in words."""
+
+
+class Loss(Struct, frozen=True):
+    """Something that an export does not carry.
+
+    Attributes:
+        code: one of `CODES`.
+        what: of what kind: ``image``, the code of the problem, …
+        count: how often.
+        places: the first places, as ``file:line``.
+    """
+
+    code: str
+    what: str
+    count: int
+    places: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON."""
+        return {"code": self.code, "what": self.what, "count": self.count, "places": list(self.places)}
+
+
+@dataclass(slots=True)
+class Report:
+    """What was exported so far; complete when the last line was read.
+
+    Attributes:
+        format: the name of the format.
+        sessions: the number of sessions, those of sub-agents included.
+        messages: the number of messages in them.
+        masked: how often each rule of the redaction has matched.
+        hide: redacts what the report says of the places.
+    """
+
+    format: str
+    hide: Callable[[str], str]
+    sessions: int = 0
+    messages: int = 0
+    masked: Mapping[str, int] = field(default_factory=dict)
+    _found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What could not be carried, sorted."""
+        return [
+            Loss(code, what, count, tuple(self._found[code, what]))
+            for (code, what), count in sorted(self._counts.items())
+        ]
+
+    def lose(self, code: str, what: str, place: Place) -> None:
+        """Count a loss."""
+        key = (code, self.hide(what))
+        self._counts[key] = self._counts.get(key, 0) + 1
+        places = self._found.setdefault(key, [])
+        if place.path and len(places) < _PLACES:
+            path = self.hide(place.path)
+            places.append(path if place.line is None else f"{path}:{place.line}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON."""
+        return {
+            "format": self.format,
+            "sessions": self.sessions,
+            "messages": self.messages,
+            "losses": [loss.as_dict() for loss in self.losses],
+            "masked": [{"rule": rule, "count": count} for rule, count in sorted(self.masked.items())],
+        }
+
+
+def counted(steps: Steps, report: Report, *, whole_results: bool, outside: bool) -> Steps:
+    """The steps that a format writes, with what cannot be carried counted.
+
+    Args:
+        steps: the stream, messages outside of the conversation included.
+        report: where to count.
+        whole_results: the format carries tool results as they are stored, not only their text.
+        outside: keep messages outside of the conversation.
+    """
+    for step in steps:
+        if isinstance(step, Begin):
+            report.sessions += 1
+            for problem in step.problems:
+                _count_problem(problem, report)
+        elif isinstance(step, Numbered):
+            if step.outside and not outside:
+                report.lose(OUTSIDE, "messages", step.message.place)
+                continue
+            report.messages += 1
+            _count_parts(step.message, report, whole_results)
+        yield step
+
+
+def is_loss(problem: Problem) -> bool:
+    """True for a problem of data that is stored and was not, or not wholly, read."""
+    return problem.severity in (Severity.hides_data, Severity.lost_data)
+
+
+def _count_problem(problem: Problem, report: Report) -> None:
+    if is_loss(problem):
+        report.lose(PROBLEM, problem.code, Place(problem.path, problem.line, problem.byte))
+
+
+def _count_parts(message: Message, report: Report, whole_results: bool) -> None:
+    for part in message.parts:
+        if isinstance(part, Other) and part.value is None:
+            report.lose(CONTENT, part.kind, message.place)
+        elif isinstance(part, Thinking) and not part.text:
+            report.lose(THINKING, "signature", message.place)
+    for result in () if whole_results else message.results:
+        for block in result.stored if isinstance(result.stored, list) else ():
+            if isinstance(block, dict) and block.get("type") not in _TEXT_BLOCKS:
+                report.lose(CONTENT, str(block.get("type")), message.place)

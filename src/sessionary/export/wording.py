@@ -1,0 +1,87 @@
+"""Words that the readable formats share: who speaks, what a call does, which facts stand above a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sessionary.codec import sanitize
+from sessionary.escaping import harmless
+from sessionary.export.losses import CODES, Loss, Report
+from sessionary.export.steps import Head
+from sessionary.model import COMPACTION, PERSON, Message, ToolCall
+from sessionary.transcript.telling import telling_arguments
+
+_SPEAKERS = {
+    "assistant": "Agent",
+    "tool": "Tool",
+    "system": "System",
+    "developer": "Developer",
+    "user": "Harness",
+}
+_LONGEST = 100
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """A text on one line, harmless; an ellipsis marks a cut."""
+    line = harmless(" ".join(text[: 4 * longest].split()))
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def speaker(message: Message) -> str:
+    """Who speaks."""
+    if message.origin == PERSON:
+        return "User"
+    if message.origin == COMPACTION:
+        return "Summary of earlier messages"
+    return _SPEAKERS.get(message.role or "", one_line(message.role or "Record"))
+
+
+def call_words(call: ToolCall) -> str:
+    """What a call does, on one line."""
+    return one_line("  ".join(telling_arguments(call.arguments)))
+
+
+def pretty_json(value: Any) -> str:
+    """A value as indented JSON, harmless."""
+    return harmless(json.dumps(sanitize(value), ensure_ascii=False, indent=2))
+
+
+def title_of(head: Head) -> str:
+    """The title of a session, or its id."""
+    return one_line(head.title or head.id)
+
+
+def facts(head: Head) -> Iterator[tuple[str, str]]:
+    """What a session is, as names and harmless values."""
+    times = [f"{one:%Y-%m-%d %H:%M}" for one in (head.created, head.updated) if one is not None]
+    tokens = "" if head.usage is None else f"{head.usage.tokens:,}"
+    cost = "" if head.usage is None or head.usage.cost is None else f" (${head.usage.cost:.2f})"
+    for name, value in (
+        ("Session", head.id),
+        ("Kind", head.kind),
+        ("Sub-agent of", head.parent),
+        ("Folder", head.cwd),
+        ("Branch", head.branch),
+        ("Models", ", ".join(head.models)),
+        ("Time", " to ".join(dict.fromkeys(times)) + " UTC" if times else ""),
+        ("Tokens", tokens + cost),
+        ("File", head.path),
+    ):
+        if value:
+            yield name, one_line(value, 1000)
+
+
+def loss_words(loss: Loss) -> str:
+    """A loss in words, with its first place."""
+    words = CODES[loss.code].format(count=f"{loss.count:,}", what=one_line(loss.what))
+    return f"{words} (first at {one_line(loss.places[0], 1000)})" if loss.places else words
+
+
+def closing(report: Report) -> Iterator[str]:
+    """What stands at the end of an export: what it does not carry, and what was masked."""
+    for loss in report.losses:
+        yield f"Not included: {loss_words(loss)}"
+    for rule, count in sorted(report.masked.items()):
+        yield f"Masked: {count:,} × {one_line(rule)}"

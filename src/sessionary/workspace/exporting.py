@@ -1,0 +1,259 @@
+"""Exports of sessions: the stream of steps, its redaction, and the file that is written."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import stat
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, storage_failed
+from sessionary.errors import AlreadyExists, Invalid, NotFound, StorageFailed, Unsupported
+from sessionary.export.formats import FORMATS, Format
+from sessionary.export.losses import SESSION, Report, counted
+from sessionary.export.masking import masked
+from sessionary.export.steps import Begin, End, Head, Steps, head_of
+from sessionary.export.wording import loss_words
+from sessionary.layouts.base import Capability
+from sessionary.model import Aside, Message, Place, Problem, SessionRef, Severity, Summary
+from sessionary.redaction import ALWAYS, Placeholders, Redaction
+from sessionary.redaction.personal import load_rules, personal_rules
+from sessionary.transcript.typed import numbered
+from sessionary.workspace.failures import gathered
+from sessionary.workspace.family import Kin, families
+from sessionary.workspace.sessions import Sessions
+
+Target = SessionRef | Path
+_LONGEST_NAME = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Export:
+    """An export, written while its lines are iterated, once, in bounded memory.
+
+    Attributes:
+        report: what was exported so far, what could not be carried, and what was masked.
+        file_name: a safe name for the file.
+    """
+
+    def __init__(
+        self, steps: Steps, form: Format, report: Report, *, session: str, strict: bool, name: str, fs: Fs
+    ) -> None:
+        self.report: Report = report
+        self.file_name: str = name + form.suffix
+        self._lines = form.write(steps, report)
+        self._session = session
+        self._strict = strict
+        self._fs = fs
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The lines, with their newlines.
+
+        Raises:
+            Unsupported: at the end, with `strict`: something could not be carried.
+            NotFound, StorageFailed: the session is gone, or cannot be read.
+        """
+        for line in self._lines:
+            yield line.encode() + b"\n"
+        if self._strict and self.report.losses:
+            raise self._incomplete()
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the export to a file.
+
+        Durability: the file is created or replaced as a whole, and survives a power cut when this returns. After an
+        error it is as it was.
+
+        Args:
+            path: the file.
+            force: replace it if it exists.
+
+        Raises:
+            AlreadyExists: the file exists.
+            Invalid: what exists is no regular file.
+            Unsupported: with `strict`, something could not be carried.
+            NotFound, StorageFailed: the session or the folder is gone, or cannot be read or written.
+        """
+        place = os.fspath(path)
+        refuse_existing(place, force=force, fs=self._fs)
+        if force:
+            atomic.replace(place, self, fs=self._fs)
+        else:
+            atomic.create_streamed(place, self, fs=self._fs)
+
+    def _incomplete(self) -> Unsupported:
+        losses = self.report.losses
+        faults = [loss_words(loss) for loss in losses]
+        lead = f"the export would lack {len(losses)} kinds of data" if losses[1:] else "the export would lack"
+        return Unsupported(
+            f"{lead}: {faults[0]}",
+            operation="export",
+            session=self._session,
+            details={"losses": [loss.as_dict() for loss in losses], "faults": faults},
+            hint="export without --strict",
+        )
+
+
+def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
+    """Refuse to write where something is that must be kept.
+
+    Raises:
+        AlreadyExists: the file exists, and `force` is not given.
+        Invalid: it is a folder, a device or a pipe.
+        StorageFailed: the system does not say.
+    """
+    try:
+        found = fs.stat(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_failed(error, "export", path) from error
+    if not stat.S_ISREG(found.st_mode):
+        hint = "name a file; without --output the export is printed"
+        raise Invalid(f"{path} is not a regular file", operation="export", path=path, hint=hint)
+    if not force:
+        hint = "give --force to replace it"
+        raise AlreadyExists(f"{path} already exists", operation="export", path=path, hint=hint)
+
+
+class Reader(Protocol):
+    """The methods of `Workspace` that read a session or a file."""
+
+    def read(self, target: Target) -> Iterator[Message | Aside | Problem]:
+        """See `Workspace.read`."""
+        ...
+
+    def check(self, target: Target) -> Iterator[Problem]:
+        """See `Workspace.check`."""
+        ...
+
+
+def export_of(
+    sessions: Sessions,
+    reader: Reader,
+    target: Target,
+    name: str,
+    *,
+    redact: bool,
+    rules: Path | None,
+    branches: bool,
+    strict: bool,
+    fs: Fs,
+) -> Export:
+    """An export; see `Workspace.export`."""
+    form = FORMATS.get(name)
+    if form is None:
+        hint = f"the formats are {', '.join(FORMATS)}"
+        raise Invalid(f"unknown format {name}", operation="export", hint=hint)
+    top = _family(sessions, target)
+    marks = Placeholders()
+    redaction = _redaction(top, marks, rules, fs) if redact else Redaction(ALWAYS, common=False, mark=marks)
+    report = Report(name, redaction.text, masked=marks.counts)
+    steps = counted(
+        _steps(reader, target, top, 0, report),
+        report,
+        whole_results=form.whole_results,
+        outside=branches,
+    )
+    session = target.name if isinstance(target, Path) else target.session_id
+    kind = "file" if isinstance(target, Path) else target.kind
+    safe = safe_name(f"{kind}-{redaction.text(session)}")
+    return Export(masked(steps, redaction), form, report, session=session, strict=strict, name=safe, fs=fs)
+
+
+def safe_name(text: str) -> str:
+    """A file name for a text of any content: plain characters, no leading dot, and unique where something changed."""
+    safe = _UNSAFE.sub("_", text)[:_LONGEST_NAME].lstrip(".")
+    if safe == text:
+        return safe
+    return f"{safe}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _family(sessions: Sessions, target: Target) -> Kin | None:
+    """The session with those of its sub-agents below it; None for a file."""
+    if isinstance(target, Path):
+        return None
+    layout = sessions.layout_of(target)
+    if Capability.NESTS in layout.capabilities:
+        todo = families(gathered(sessions.catalog.summaries(layout))[0])
+        while todo:
+            one = todo.pop()
+            if one.ref == target:
+                return one
+            todo += one.children
+    return Kin(sessions.summary(target), "root")
+
+
+def _redaction(top: Kin | None, marks: Placeholders, rules: Path | None, fs: Fs) -> Redaction:
+    """All rules: the kept ones, those about the user, and the user's own; nothing turns off those of `ALWAYS`."""
+    summaries = [] if top is None else [one.summary for one in _with_agents(top)]
+    paths = [path for one in summaries for path in (one.cwd, one.ref.locator)]
+    personal = personal_rules(os.path.expanduser("~"), _user(), paths)
+    own = load_rules(None if rules is None else str(rules), fs=fs)
+    return Redaction({**personal, **own, **ALWAYS}, mark=marks)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        return ""
+
+
+def _with_agents(top: Kin) -> Iterator[Kin]:
+    yield top
+    for one in _agents(top):
+        yield from _with_agents(one)
+
+
+def _agents(kin: Kin) -> list[Kin]:
+    return [one for one in kin.children if one.relation == "sub"]
+
+
+def _steps(reader: Reader, target: Target, kin: Kin | None, depth: int, report: Report) -> Steps:
+    """The steps of a session, and below it those of its sub-agents."""
+    yield _begin(reader, target, None if kin is None else kin.summary, depth)
+    yield from _talk(reader.read(target))
+    for one in [] if kin is None else _agents(kin):
+        try:
+            yield from _steps(reader, one.ref, one, depth + 1, report)
+        except (NotFound, StorageFailed):
+            report.lose(SESSION, one.ref.kind, Place(one.ref.locator))
+            yield End(depth + 1)
+    yield End(depth)
+
+
+def _begin(reader: Reader, target: Target, summary: Summary | None, depth: int) -> Begin:
+    if summary is None:
+        assert isinstance(target, Path)
+        path = str(target.absolute())
+        return Begin(Head(target.name, "file", path), tuple(reader.check(target)), depth)
+    return Begin(head_of(summary), tuple(summary.problems), depth)
+
+
+def _talk(items: Iterator[Message | Aside | Problem]) -> Steps:
+    """The messages with their indexes, and the problems of lines where they occur."""
+    problems: list[Problem] = []
+
+    def watched() -> Iterator[Message | Aside]:
+        for item in items:
+            if isinstance(item, Problem):
+                problems.append(item)
+            else:
+                yield item
+
+    for one in numbered(watched(), asides=True):
+        yield from _shown(problems)
+        yield one
+    yield from _shown(problems)
+
+
+def _shown(problems: list[Problem]) -> Iterator[Problem]:
+    """The problems so far, without notes; the list is empty afterwards."""
+    yield from (one for one in problems if one.severity > Severity.note)
+    problems.clear()
