@@ -25,3 +25,8 @@ def cache_folder() -> str | None:
 def data_folder() -> str | None:
     """Return the folder of our own data: ``$XDG_DATA_HOME/sessionary``, else ``~/.local/share/sessionary``; or None."""
     return xdg_folder("XDG_DATA_HOME", "~/.local/share")
+
+
+def config_folder() -> str | None:
+    """Return the folder of settings: ``$XDG_CONFIG_HOME/sessionary``, else ``~/.config/sessionary``; or None."""
+    return xdg_folder("XDG_CONFIG_HOME", "~/.config")

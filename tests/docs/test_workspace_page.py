@@ -49,7 +49,7 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "one amplifier The race 2" in out
     assert "claude_code" in out
     assert "one 0 Fix the race condition" in out
-    assert "opus 3 0" in out
+    assert "opus 3 0 None 3" in out
     assert "0 1 Fix the race condition\n1 1 Looking.\n" in out
     assert out.endswith("['one']\n2 messages would be removed\n[True]\nrewind is undone\n")
 

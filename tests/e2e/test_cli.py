@@ -211,6 +211,8 @@ def test_list_json_has_the_fixed_words(make: Make, run: Run) -> None:
         "models": [],
         "tokens": None,
         "cost": None,
+        "unpriced": None,
+        "stated_cost": None,
     }
 
 
@@ -809,7 +811,7 @@ def test_json_lines_that_are_damaged_throughout_are_still_reported_line_by_line(
 
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     make(ROOT)
-    monkeypatch.setattr("sessionary.workspace.documents.of_summary", lambda summary: 1 / 0)
+    monkeypatch.setattr("sessionary.workspace.documents.of_summary", lambda *_: 1 / 0)
     result = run("list", "--json")
     assert (result.code, json.loads(result.err)["error"]) == (1, "Bug")
     monkeypatch.setattr("sessionary.cli.list_cmd.columns", lambda *_: 1 / 0)

@@ -40,6 +40,12 @@ def size(count: int) -> str:
     )
 
 
+def quantity(number: int) -> str:
+    """A number in at most five characters: ``659``, ``1.2M``."""
+    digits, _, unit = size(number).partition(" ")
+    return digits if unit == "B" else digits + unit[0]
+
+
 def ago(when: datetime | None, now: datetime) -> str:
     """How long ago a time was; a date after more than a week, with the year if it is not this one."""
     if when is None:

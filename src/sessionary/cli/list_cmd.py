@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,8 @@ from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import fit, one_line
 from sessionary.model import SessionRef, Severity, Summary
-from sessionary.workspace import KINDS, SHORT, Workspace, documents
+from sessionary.workspace import SHORT, Workspace, documents
+from sessionary.workspace.filters import Filter
 
 _HEALTHS = {
     "ok": formatting.WELL,
@@ -28,12 +29,18 @@ _HEALTHS = {
 _SORTS: dict[str, Callable[[Summary], Any]] = {
     "created": lambda one: -one.created.timestamp() if one.created else math.inf,
     "size": lambda one: -one.size,
+    "tokens": lambda one: -_tokens(one),
     "messages": lambda one: -one.messages,
     "turns": lambda one: -one.turns,
     "title": lambda one: (one.title or "~").casefold(),
-    "project": lambda one: one.ref.project or "~",
+    "project": lambda one: one.ref.project or one.cwd or "~",
 }
 """The values of `--sort` besides ``changed``: largest and newest first, text from A to Z."""
+
+
+def _tokens(one: Summary) -> int:
+    used = one.total_usage()
+    return 0 if used is None else used.tokens
 
 
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
@@ -58,9 +65,9 @@ Examples:
 @options.project
 @options.since
 @options.until
-@click.option(
-    "--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind. May be repeated."
-)
+@options.kinds
+@options.model
+@click.option("--branch", metavar="NAME", help="Only sessions on this git branch.")
 @click.option(
     "--health",
     "healths",
@@ -70,10 +77,10 @@ Examples:
 )
 @click.option(
     "--sort",
-    type=click.Choice(["changed", *_SORTS]),
+    type=click.Choice(["changed", "date", *_SORTS]),
     default="changed",
     show_default=True,
-    help="Sort order: newest or largest first, text from A to Z.",
+    help="Sort order: newest or largest first, text from A to Z; `date` is `changed`.",
 )
 @click.option("--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="List at most N; 0: all.")
 @click.option(
@@ -91,6 +98,8 @@ def list_command(
     all_: bool,
     top_level: bool,
     kinds: tuple[str, ...],
+    model: str | None,
+    branch: str | None,
     healths: tuple[str, ...],
     sort: str,
     limit: int,
@@ -110,22 +119,22 @@ def list_command(
     """
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
-    healths = tuple(health for word in healths for health in _HEALTHS[word])
+    wanted = Filter(kinds, model, branch, [health for word in healths for health in _HEALTHS[word]])
     chosen = [
         one
         for one in of_project(workspace, found, project, failure)
-        if _is_within(one.updated, since, until)
-        and (not kinds or one.ref.kind in kinds)
-        and (not healths or one.health in healths)
+        if _is_within(one.updated, since, until) and wanted.holds(one)
     ]
     chosen.sort(key=_rank, reverse=True)
     if sort in _SORTS:
         chosen.sort(key=_SORTS[sort])
     if json_ or jsonl:
         shown = [one for one in chosen if not (top_level and one.nested)]
-        output.items(map(documents.of_summary, shown[: limit or None]), jsonl=jsonl)
+        prices = workspace.prices()
+        rows = (documents.of_summary(one, prices) for one in shown[: limit or None])
+        output.items(rows, jsonl=jsonl)
     elif chosen:
-        _print(workspace, found, chosen, all_=all_, limit=limit)
+        _print(workspace, found, chosen, all_=all_, limit=limit, with_tokens=sort == "tokens")
         _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
@@ -140,36 +149,45 @@ def _rank(one: Summary) -> tuple[float, str, str]:
 
 
 def _print(
-    workspace: Workspace, found: list[Summary], chosen: list[Summary], *, all_: bool, limit: int
+    workspace: Workspace,
+    found: list[Summary],
+    chosen: list[Summary],
+    *,
+    all_: bool,
+    limit: int,
+    with_tokens: bool,
 ) -> None:
     """Print the table."""
     short = workspace.short_ids([one.ref for one in found])
     shown = list(_below_parents(chosen)) if all_ else [(one, 0) for one in chosen if not one.nested]
     rows = [(one, short[one.ref], depth) for one, depth in shown[: limit or None]]
     drawn = list(columns(rows, names_of(workspace, chosen)))
+    if with_tokens:
+        counts = [formatting.quantity(_tokens(one)) for one, _, _ in rows]
+        drawn.insert(-2, Column("TOKENS", counts, right=True))
     with output.paged():
         output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 
 
-def columns(rows: list[tuple[Summary, str, int]], projects: Mapping[str | None, str]) -> Iterator[Column]:
+def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], str]) -> Iterator[Column]:
     """The columns of the table: add one here.
 
     Args:
         rows: the sessions, with their short ids and their depths below their parents.
-        projects: the names of the projects.
+        project: gives the name of the project of a session.
     """
     now, room = datetime.now(UTC), output.room()
-    names = {slug: one_line(name) for slug, name in projects.items()}
+    some = [summary for summary, _, _ in rows]
+    names = {name: one_line(name) for name in set(map(project, some))}
     if room is not None:
         longest = 14 if room < 100 else 28
-        names = {slug: fit(name, longest, keep_end=True) for slug, name in names.items()}
-    some = [summary for summary, _, _ in rows]
+        names = {name: fit(shown, longest, keep_end=True) for name, shown in names.items()}
     kinds = [one.ref.kind for one in some]
     yield Column("ID", [one_line(short) for _, short, _ in rows])
     if len(set(kinds)) > 1:
         yield Column("KIND", kinds)
     yield Column("WHEN", [formatting.ago(one.updated, now) for one in some])
-    yield Column("PROJECT", [names[one.ref.project] for one in some])
+    yield Column("PROJECT", [names[project(one)] for one in some])
     yield Column("MSGS", [str(one.messages) for one in some], right=True)
     yield Column("TURNS", [str(one.turns) for one in some], right=True)
     yield Column("SIZE", [formatting.size(one.size) for one in some], right=True)

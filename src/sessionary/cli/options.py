@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from sessionary.cli.param_types import When
+from sessionary.workspace.stores import KINDS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,5 +81,16 @@ project = click.option(
     "--project",
     metavar="NAME | DIR",
     help="Only this project: its path, its folder name, or the end of that name.",
+)
+kinds = click.option(
+    "--kind",
+    "--agent",
+    "kinds",
+    type=click.Choice(KINDS, case_sensitive=False),
+    multiple=True,
+    help="Only sessions of this kind of agent. May be repeated.",
+)
+model = click.option(
+    "--model", metavar="NAME", help="Only models with this text in their names, such as opus."
 )
 top_level = click.option("--top-level", is_flag=True, help="Omit the sessions of sub-agents.")

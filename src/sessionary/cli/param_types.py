@@ -1,4 +1,4 @@
-"""Types of options: times, and finite numbers.
+"""Types of options: times, time zones, and finite numbers.
 
 A time is ``3d``, ``1h30m``, ``2 weeks ago``, ``yesterday``, ``last week``, ``2026-03``, or ISO 8601. A word is a range
 of time: a day, a week, a month. ``--since`` uses its beginning and ``--until`` its end, so that ``--since monday`` and
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 import click
@@ -32,8 +32,8 @@ class Stretch(NamedTuple):
     end: datetime
 
 
-def stretch(words: str, now: datetime) -> Stretch:
-    """Return the range of time that the words name.
+def stretch(words: str, now: datetime, zone: tzinfo | None = None) -> Stretch:
+    """Return the range of time that the words name, in a time zone; None for the local one.
 
     Raises:
         ValueError: they are not a time.
@@ -42,11 +42,13 @@ def stretch(words: str, now: datetime) -> Stretch:
     if re.fullmatch(_AGO, text):
         moment = now - timedelta(seconds=sum(_seconds(*part) for part in re.findall(_PART, text)))
         return Stretch(moment, moment)
-    days = _dated(text) or _named(text, now.astimezone().date())
+    days = _dated(text) or _named(text, now.astimezone(zone).date())
     if days is not None:
-        return Stretch(_midnight(days[0]), _midnight(days[1]))
+        return Stretch(_midnight(days[0], zone), _midnight(days[1], zone))
     moment = datetime.fromisoformat(words.strip())
-    moment = moment.astimezone(UTC)  # a time without an offset counts as local
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)  # None counts as local
+    moment = moment.astimezone(UTC)
     return Stretch(moment, moment)
 
 
@@ -91,8 +93,8 @@ def _months_later(first: date, count: int) -> date:
     return date(months // 12, months % 12 + 1, 1)
 
 
-def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day).astimezone(UTC)  # local
+def _midnight(day: date, zone: tzinfo | None) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
 
 
 class When(click.ParamType[datetime]):
@@ -108,14 +110,32 @@ class When(click.ParamType[datetime]):
         self._end = end
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        zone = None if ctx is None else ctx.params.get("zone")
         try:
-            found = stretch(value, datetime.now(UTC))
+            found = stretch(value, datetime.now(UTC), zone if isinstance(zone, tzinfo) else None)
         except (ValueError, OverflowError):
             words = (
                 "write 3d, 1h30m, '2 weeks ago', today, 'last week', 2026-03, 2026-03-14 or 2026-03-14T09:30"
             )
             self.fail(f"{value!r} is not a time; {words}", param, ctx)
         return found.end if self._end else found.start
+
+
+class Zone(click.ParamType[tzinfo]):
+    """A time zone by its IANA name."""
+
+    name = "zone"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # here, since few commands ask for it
+
+        if isinstance(value, tzinfo):
+            return value
+        try:
+            return ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            words = "write an IANA name, such as Europe/Berlin, America/New_York or UTC"
+            self.fail(f"{value!r} is not a known time zone; {words}", param, ctx)
 
 
 class Finite(click.FloatRange):

@@ -13,7 +13,7 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import project_names, slugs_of, tell_partly
+from sessionary.cli.targets import of_project, project_names, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -116,8 +116,9 @@ def search_command(
     refs, failure = gathered(workspace.refs())
     asked = [targets.session(workspace, session)] if session else refs
     if project is not None:
-        slugs = slugs_of(workspace, asked, project, failure)
-        asked = [ref for ref in asked if ref.project in slugs]
+        summaries, failure = gathered(workspace.summaries())
+        of_it = {one.ref for one in of_project(workspace, summaries, project, failure)}
+        asked = [ref for ref in asked if ref in of_it]
     if top_level:
         nested = {one.ref.locator for one in gathered(workspace.summaries())[0] if one.nested}
         asked = [ref for ref in asked if ref.locator not in nested]

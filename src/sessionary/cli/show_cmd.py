@@ -274,9 +274,8 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
     facts[-1] = output.paint(facts[-1], formatting.colour(summary.health))
-    name = names_of(workspace, [summary])[summary.ref.project]
-    if summary.ref.project is None:
-        name = short_path(summary.cwd) if summary.cwd else ""
+    name = names_of(workspace, [summary])(summary)
+    name = "" if name == "-" else name
     project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
     yield harmless(short_path(summary.ref.locator))  # never cut, since it is to be copied

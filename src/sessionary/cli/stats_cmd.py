@@ -1,20 +1,20 @@
-"""`sessionary stats`: how much there is, and with --events what it has cost."""
+"""`sessionary stats`: how many sessions there are, what their models used, and what that cost."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import structs
 
-from sessionary import model
 from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
+from sessionary.cli.param_types import Zone
 from sessionary.cli.progress import Progress
+from sessionary.cli.spending_tables import NO_PROJECT, spending_object, spending_tables, tell_unpriced
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, project_names, tell_partly
 from sessionary.cli.text import one_line
@@ -23,9 +23,10 @@ from sessionary.model import Severity, Summary
 from sessionary.workspace import Stats, Workspace
 from sessionary.workspace.costs import Costs
 from sessionary.workspace.family import descent
+from sessionary.workspace.filters import Filter
+from sessionary.workspace.spending import SpendingReport
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
-NO_PROJECT = "(no project)"
 
 
 @click.command(
@@ -33,49 +34,86 @@ NO_PROJECT = "(no project)"
     epilog="""\b
 Examples:
   sessionary stats
+  sessionary stats --since "this month" --agent claude_code --tz Europe/Berlin
+  sessionary stats --json | jq '.usage.days[] | [.day, .cost]'
   sessionary stats --events --since "this month"
   sessionary stats --project app --json | jq .health
 """,
 )
 @options.home
 @options.project
+@options.kinds
+@options.model
 @options.since
 @options.until
 @click.option(
-    "--events", is_flag=True, help="Read the event logs too: tokens and cost by model, project and day."
+    "--tz",
+    "zone",
+    type=Zone(),
+    metavar="ZONE",
+    is_eager=True,
+    help="The time zone of days and of --since and --until, such as Europe/Berlin (default: the local one).",
+)
+@click.option(
+    "--events",
+    is_flag=True,
+    help="Read the event logs of Amplifier too: tokens and cost by model, project and day.",
 )
 @click.option("--json", "json_", is_flag=True, help="Print everything as one JSON document.")
 def stats_command(
     home: Path | None,
     project: str | None,
+    kinds: tuple[str, ...],
+    model: str | None,
     since: datetime | None,
     until: datetime | None,
+    zone: tzinfo | None,
     events: bool,
     json_: bool,
 ) -> int:
-    """Count sessions, messages, turns and bytes, with their health; with --events, tokens and cost.
+    """Count sessions, messages, turns and bytes, with their health, and the tokens and cost of models.
 
-    --since and --until filter sessions by their last change, and model responses by their own time. Days are
-    local. A response that a fork copied from its parent counts once. Missing figures are not estimated.
+    The cost is that of the list prices of the providers. Tokens of models without a known price are counted,
+    and not part of the cost; a + marks such a sum. What agents state as their cost is printed beside it.
+
+    --since and --until filter sessions by their last change, and model responses by their own time, to a
+    quarter of an hour. A response that a fork copied from its parent counts once. With --events, responses in
+    the event logs of Amplifier are summed, at the cost that they state.
     """
     workspace = homes.workspace(home)
-    summaries, failure = all_summaries(workspace)
-    summaries = of_project(workspace, summaries, project, failure)
+    found, failure = all_summaries(workspace)
+    wanted = Filter(kinds, model)
+    summaries = [one for one in of_project(workspace, found, project, failure) if wanted.holds(one)]
+    left_out = len(found) - len(summaries)
+    spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
     summaries = [one for one in summaries if _is_within(one.updated, since, until)]
     stats, relations = workspace.stats(summaries), _relations(workspace, summaries)
-    by_project: dict[str | None, list[Summary]] = {}
-    for one in summaries:
-        by_project.setdefault(one.ref.project, []).append(one)
-    projects = {name: workspace.stats(some) for name, some in by_project.items()}
     if json_:
-        output.value(_report(stats, relations, projects, costs))
-    else:
-        with output.paged():
-            output.lines(_told(stats, relations, projects, names_of(workspace, summaries)))
-            if costs is not None:
-                _print_costs(workspace, costs)
+        projects = _by_project(workspace, summaries, lambda one: one.ref.project or one.cwd or NO_PROJECT)
+        output.value(_report(stats, relations, projects, spent, costs))
+        return tell_partly(failure, "counted")
+    name = names_of(workspace, summaries)
+    projects = _by_project(workspace, summaries, lambda one: NO_PROJECT if name(one) == "-" else name(one))
+    with output.paged():
+        output.lines(_told(stats, relations, projects))
+        output.lines(spending_tables(spent))
+        if costs is not None:
+            _print_costs(workspace, costs)
+        tell_unpriced(spent)
+        if left_out:
+            do = "session does" if left_out == 1 else "sessions do"
+            output.aside(f"{left_out:,} {do} not match these filters")
     return tell_partly(failure, "counted")
+
+
+def _by_project(
+    workspace: Workspace, summaries: list[Summary], project_of: Callable[[Summary], str]
+) -> dict[str, Stats]:
+    by_project: dict[str, list[Summary]] = {}
+    for one in summaries:
+        by_project.setdefault(project_of(one), []).append(one)
+    return {name: workspace.stats(some) for name, some in by_project.items()}
 
 
 def _is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
@@ -101,7 +139,11 @@ def _relations(workspace: Workspace, summaries: list[Summary]) -> Counter[str]:
 
 
 def _report(
-    stats: Stats, relations: Counter[str], projects: dict[str | None, Stats], costs: Costs | None
+    stats: Stats,
+    relations: Counter[str],
+    projects: dict[str, Stats],
+    spent: SpendingReport,
+    costs: Costs | None,
 ) -> dict[str, Any]:
     """The document of docs/cli-json.md."""
     document: dict[str, Any] = {
@@ -110,11 +152,8 @@ def _report(
         "first": stats.first,
         "last": stats.last,
         "health": dict(stats.health),
-        "projects": [
-            {"project": name, **_counts(some)}
-            for name, some in sorted((name or NO_PROJECT, some) for name, some in projects.items())
-        ],
-        "usage": [{"model": name, **structs.asdict(used)} for name, used in sorted(stats.usage.items())],
+        "projects": [{"project": name, **_counts(projects[name])} for name in sorted(projects)],
+        "usage": spending_object(spent),
     }
     if costs is not None:
         document["costs"] = {
@@ -148,12 +187,7 @@ def _counts(stats: Stats) -> dict[str, int]:
     }
 
 
-def _told(
-    stats: Stats,
-    relations: Counter[str],
-    projects: dict[str | None, Stats],
-    names: Mapping[str | None, str],
-) -> Iterator[str]:
+def _told(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -> Iterator[str]:
     kinds = [
         f"{relations[name]:,} {words}"
         for name, words in (("root", "begun by people"), ("fork", "forked"), ("sub", "of sub-agents"))
@@ -170,28 +204,7 @@ def _told(
     )
     yield _health(stats)
     yield ""
-    yield from _project_table(projects, names)
-    if stats.usage:
-        yield ""
-        yield from _model_table(stats.usage)
-
-
-def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
-    rows = sorted(used.items(), key=lambda one: (-one[1].input - one[1].output, one[0]))
-    counts = {
-        "INPUT": "input",
-        "OUTPUT": "output",
-        "CACHE READ": "cache_read",
-        "CACHE WRITTEN": "cache_write",
-    }
-    columns = [
-        Column("MODEL", [one_line(name) for name, _ in rows]),
-        *(
-            Column(head, [f"{getattr(one, field):,}" for _, one in rows], right=True)
-            for head, field in counts.items()
-        ),
-    ]
-    return table.lines(columns, output.room(), stretch="MODEL", drop=("CACHE WRITTEN", "CACHE READ"))
+    yield from _project_table(projects)
 
 
 def _health(stats: Stats) -> str:
@@ -206,15 +219,13 @@ def _health(stats: Stats) -> str:
     )
 
 
-def _project_table(projects: dict[str | None, Stats], names: Mapping[str | None, str]) -> Iterator[str]:
+def _project_table(projects: dict[str, Stats]) -> Iterator[str]:
     """The table of projects, the last changed first."""
     now = datetime.now(UTC)
-    rows = sorted(
-        projects.items(), key=lambda row: (row[1].last or _NEVER, row[0] or NO_PROJECT), reverse=True
-    )
+    rows = sorted(projects.items(), key=lambda row: (row[1].last or _NEVER, row[0]), reverse=True)
     some = [stats for _, stats in rows]
     columns = [
-        Column("PROJECT", [NO_PROJECT if slug is None else one_line(names[slug]) for slug, _ in rows]),
+        Column("PROJECT", [one_line(name) for name, _ in rows]),
         Column("SESSIONS", [f"{one.sessions:,}" for one in some], right=True),
         Column("MESSAGES", [f"{one.messages:,}" for one in some], right=True),
         Column("TURNS", [f"{one.turns:,}" for one in some], right=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,65 +109,49 @@ def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | 
         return gathered(progress.over(workspace.summaries()))
 
 
-def slugs_of(
-    workspace: Workspace, refs: Iterable[SessionRef], word: str, failure: StorageFailed | None
-) -> set[str]:
-    """The projects that the value of `--project` names; see `Workspace.projects`.
+def of_project(
+    workspace: Workspace, summaries: list[Summary], word: str | None, failure: StorageFailed | None
+) -> list[Summary]:
+    """The sessions of the projects that the value of `--project` names; all without one.
 
     Raises:
         NotFound: no project matches.
         StorageFailed: no project matches, and not all sessions could be listed: `failure`.
     """
+    if word is None:
+        return summaries
     try:
-        return workspace.projects(word, refs)
+        return workspace.of_project(word, summaries)
     except NotFound as error:
         raise failure or error from None
 
 
-def of_project(
-    workspace: Workspace, summaries: list[Summary], word: str | None, failure: StorageFailed | None
-) -> list[Summary]:
-    """The sessions of the projects that the value of `--project` names; all without one. Raises as `slugs_of`."""
-    if word is None:
-        return summaries
-    slugs = slugs_of(workspace, (one.ref for one in summaries), word, failure)
-    return [one for one in summaries if one.ref.project in slugs]
-
-
-def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> dict[str | None, str]:
-    """As `project_names`, of the projects of these sessions; one without a path is called by its sessions' folder."""
+def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> Callable[[Summary], str]:
+    """A function that gives the name under which the project of each of these sessions is shown."""
     found = list(summaries)
-    names = project_names(workspace, {one.ref.project for one in found})
-    paths = workspace.project_paths(one.ref.project for one in found if one.ref.project is not None)
-    for one in found:
-        if (
-            one.cwd
-            and os.path.isabs(one.cwd)
-            and one.ref.project is not None
-            and one.ref.project not in paths
-        ):
-            names[one.ref.project] = short_path(one.cwd)
-    return names
+    project_of = workspace.project_of(found)
+    names = {project: project_name(project) for project in map(project_of, found)}
+    return lambda one: names[project_of(one)]
 
 
 def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str | None, str]:
-    """The name under which each project is shown: its path, ``~/code/app``; ``-`` for none.
+    """The name under which each project of the home is shown, by `SessionRef.project`."""
+    wanted = set(slugs)
+    paths = workspace.project_paths(slug for slug in wanted if slug is not None)
+    return {slug: project_name(None if slug is None else paths.get(slug, slug)) for slug in wanted}
+
+
+def project_name(project: str | None) -> str:
+    """The name under which a project is shown: its path, ``~/code/app``; ``-`` for none.
 
     A project whose path is unknown is shown by the name of its folder of sessions, without the user's home in front.
     """
-    wanted = set(slugs)
+    if project is None:
+        return "-"
+    if os.path.isabs(project):
+        return short_path(project)
     slug_of_home = project_slug(os.path.expanduser("~"))
-    paths = workspace.project_paths(slug for slug in wanted if slug is not None)
-    names: dict[str | None, str] = {None: "-"}
-    for slug in wanted:
-        if slug is None:
-            continue
-        path = paths.get(slug)
-        if path is None:
-            names[slug] = "~" if slug == slug_of_home else slug.removeprefix(f"{slug_of_home}-")
-        else:
-            names[slug] = short_path(path)
-    return names
+    return "~" if project == slug_of_home else project.removeprefix(f"{slug_of_home}-")
 
 
 def tell_none(workspace: Workspace) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
-from sessionary.model import SessionRef
+from sessionary.model import SessionRef, Summary
 from sessionary.workspace import documents
 from sessionary.workspace.family import Kin, descent
+
+if TYPE_CHECKING:
+    from sessionary.workspace.prices import Prices
 
 _ROOMY = 60
 """Minimum width, in cells, at which messages are counted."""
@@ -48,7 +52,7 @@ def tree_command(
     if wanted is not None:
         tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
     if json_ or jsonl:
-        output.items(_objects(tops), jsonl=jsonl)
+        output.items(_objects(tops, workspace.prices()), jsonl=jsonl)
     else:
         short = workspace.short_ids([summary.ref for summary in summaries])
         with output.paged():
@@ -59,12 +63,12 @@ def tree_command(
     return tell_partly(failure, "shown")
 
 
-def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
+def _objects(tops: Iterable[Kin], prices: Prices) -> Iterator[dict[str, Any]]:
     """The sessions with the field names of docs/cli-json.md, each after its parent."""
     for top in tops:
         for one, levels in descent(top):
             yield {
-                **documents.of_summary(one.summary),
+                **documents.of_summary(one.summary, prices),
                 "relation": one.relation,
                 "depth": len(levels),
                 "orphan": one.orphan,
@@ -73,7 +77,7 @@ def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(
-    tops: list[Kin], short: dict[SessionRef, str], projects: Mapping[str | None, str], marked: str | None
+    tops: list[Kin], short: dict[SessionRef, str], name: Callable[[Summary], str], marked: str | None
 ) -> Iterator[str]:
     """The tree; a blank line between families of more than one."""
     now = datetime.now(UTC)
@@ -85,21 +89,17 @@ def _drawn(
     if tops:
         facts = f"{'  MSGS' if counted else ''}  {'WHEN':>{wide}}  HEALTH "
         yield paint(("ID".ljust(10) + "TITLE").ljust(room - len(facts)) + facts.rstrip(), "bold")
-    several, project = len({top.ref.project for top in tops}) > 1, None
-    for top in sorted(tops, key=lambda one: _place_of(one, tops)) if several else tops:
-        if several and top.ref.project != project:
-            if project is not None:
-                yield ""
-            project = top.ref.project
-            yield paint(fit(one_line(projects[project]), room, keep_end=True), "bold")
-        for one, levels in descent(top):
+    projects: dict[str, list[Kin]] = {}  # those with the newest family first
+    for top in tops:
+        projects.setdefault(name(top.summary), []).append(top)
+    for number, (project, families) in enumerate(projects.items()):
+        if number:
+            yield ""
+        if len(projects) > 1:
+            yield paint(fit(one_line(project), room, keep_end=True), "bold")
+        for one, levels in chain.from_iterable(map(descent, families)):
             facts = f"{f'{one.summary.messages:>6,}' if counted else ''}  {whens[id(one)]:>{wide}}  "
             yield _line(one, levels, short[one.ref], room, facts, paint, one.ref.locator == marked)
-
-
-def _place_of(one: Kin, tops: list[Kin]) -> int:
-    """Sort key that keeps the families of a project together, projects with the newest family first."""
-    return next(at for at, top in enumerate(tops) if top.ref.project == one.ref.project)
 
 
 def _line(

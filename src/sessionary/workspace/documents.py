@@ -10,12 +10,20 @@ from sessionary.model import Problem, Summary
 if TYPE_CHECKING:
     from sessionary.search import Hit
     from sessionary.transcript.typed import Numbered
+    from sessionary.workspace.prices import Prices
+    from sessionary.workspace.spending import Spending
 
 
-def of_summary(summary: Summary) -> dict[str, Any]:
-    """A summary with the field names of docs/cli-json.md."""
+def of_summary(summary: Summary, prices: Prices) -> dict[str, Any]:
+    """A summary with the field names of docs/cli-json.md; its cost is that of `Workspace.prices`."""
+    from sessionary.workspace.spending import (  # here, since a list without --json needs no costs
+        NOTHING,
+        spent,
+    )
+
     ref = summary.ref
-    used = summary.total_usage()
+    used = spent(summary, prices)
+    states_usage = used.usage != NOTHING
     return {
         "id": ref.session_id,
         "kind": ref.kind,
@@ -34,9 +42,33 @@ def of_summary(summary: Summary) -> dict[str, Any]:
         "cwd": summary.cwd,
         "branch": summary.branch,
         "models": summary.models,
-        "tokens": None if used is None else used.tokens,
-        "cost": None if used is None else used.cost,
+        "tokens": used.usage.tokens if states_usage else None,
+        "cost": dollars(used.cost),
+        "unpriced": used.unpriced if states_usage else None,
+        "stated_cost": dollars(used.usage.cost),
     }
+
+
+def of_spending(spending: Spending) -> dict[str, Any]:
+    """Tokens and their cost with the field names of docs/cli-json.md."""
+    usage = spending.usage
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "reasoning": usage.reasoning,
+        "cost": dollars(spending.cost),
+        "unpriced": spending.unpriced,
+        "stated_cost": dollars(usage.cost),
+        "cache_write_1h": usage.cache_write_1h,
+        "web_searches": usage.web_searches,
+    }
+
+
+def dollars(amount: float | None) -> float | None:
+    """An amount without the noise of floating point."""
+    return None if amount is None else round(amount, 6)
 
 
 def of_message(numbered: Numbered) -> dict[str, Any]:

@@ -281,14 +281,37 @@ class Sessions:
         found = slugs & wanted or {slug for slug in slugs if slug.casefold().endswith(end)}
         if not found:
             paths = self.project_paths(slugs)
-            known = sorted(paths.get(slug, slug) for slug in slugs)
-            raise NotFound(
-                f"no project named {word}",
-                details={"matches": known[:_SHOWN], "count": len(known)},
-                hint=("there is 1 project" if len(known) == 1 else f"there are {len(known)} projects")
-                + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
-            )
+            raise _no_project(word, [paths.get(slug, slug) for slug in slugs])
         return found
+
+    def of_project(self, word: str, summaries: Iterable[Summary]) -> list[Summary]:
+        """The sessions of the projects that a word names.
+
+        Args:
+            word: the path of a project, the name of its folder of sessions, or the end of one of both.
+            summaries: the sessions.
+
+        Raises:
+            NotFound: no session is of such a project.
+        """
+        from sessionary.workspace.projects import of_project
+
+        some = list(summaries)
+        found = of_project(some, word)
+        if not found:
+            raise _no_project(word, filter(None, map(self.project_of(some), some)))
+        return found
+
+    def project_of(self, summaries: Iterable[Summary]) -> Callable[[Summary], str | None]:
+        """A function that gives the project of each of these sessions.
+
+        It is the path of the folder that its agent worked in; where that is unknown `SessionRef.project`; else None.
+        """
+        from sessionary.workspace.projects import Projects
+
+        some = list(summaries)
+        slugs = {one.ref.project for one in some}
+        return Projects(some, self.project_paths(slug for slug in slugs if slug is not None)).of
 
     def project_paths(self, slugs: Iterable[str]) -> dict[str, str]:
         """The paths of projects, by `SessionRef.project`; those that are unknown are left out."""
@@ -338,6 +361,16 @@ class Sessions:
             return sorted(self._fs.listdir(str(self.home / PROJECTS)))
         except OSError:
             return []
+
+
+def _no_project(word: str, known: Iterable[str]) -> NotFound:
+    matches = sorted(set(known))
+    return NotFound(
+        f"no project named {word}",
+        details={"matches": matches[:_SHOWN], "count": len(matches)},
+        hint=("there is 1 project" if len(matches) == 1 else f"there are {len(matches)} projects")
+        + (f"; the first {_SHOWN} are shown" if matches[_SHOWN:] else ""),
+    )
 
 
 def _home_of(homes: Path | Mapping[str, Path] | None, kind: str, usual: Path) -> Path:

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
-from sessionary.model import Aside, Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import Aside, Message, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from sessionary.workspace.exporting import Export
     from sessionary.workspace.family import Kin
     from sessionary.workspace.opening import Resume
+    from sessionary.workspace.prices import Prices
+    from sessionary.workspace.spending import SpendingReport
 
 Target = SessionRef | Path
 """A session, or a file of messages or events wherever it lies."""
@@ -48,7 +50,6 @@ class Stats:
         size: bytes.
         first, last: the earliest and the latest time of a last change; None if none is known.
         health: the number of sessions of each health.
-        usage: usage by model, of agents that state it.
     """
 
     sessions: int = 0
@@ -58,7 +59,6 @@ class Stats:
     first: datetime | None = None
     last: datetime | None = None
     health: Counter[str] = field(default_factory=Counter)
-    usage: dict[str, Usage] = field(default_factory=dict)
 
 
 class Hits:
@@ -120,6 +120,9 @@ class Workspace(Sessions):
         *,
         kind: str | None = None,
         project: str | None = None,
+        model: str | None = None,
+        branch: str | None = None,
+        health: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> builtins.list[Summary]:
@@ -129,7 +132,10 @@ class Workspace(Sessions):
 
         Args:
             kind: only sessions of this kind, see `KINDS`.
-            project: only sessions of this project, see `projects`.
+            project: only sessions of this project, see `of_project`.
+            model: only sessions in which a model with this text in its name wrote.
+            branch: only sessions on this git branch.
+            health: only sessions of this health.
             since: only sessions that changed at this time or later; needs a time zone.
             until: only sessions that changed before.
 
@@ -137,10 +143,14 @@ class Workspace(Sessions):
             NotFound: no project matches.
             StorageFailed: a folder cannot be read; `summaries` yields all others first.
         """
-        found = [one for one in self.summaries() if kind in (None, one.ref.kind)]
+        from sessionary.workspace.filters import (
+            Filter,  # here and below: what a list of the command line does not need
+        )
+
+        wanted = Filter(() if kind is None else (kind,), model, branch, () if health is None else (health,))
+        found = builtins.list(filter(wanted.holds, self.summaries()))
         if project is not None:
-            slugs = self.projects(project, [one.ref for one in found])
-            found = [one for one in found if one.ref.project in slugs]
+            found = self.of_project(project, found)
         if since is not None:
             found = [one for one in found if one.updated is not None and one.updated >= since]
         if until is not None:
@@ -149,7 +159,7 @@ class Workspace(Sessions):
 
     def tree(self, summaries: Iterable[Summary]) -> builtins.list[Kin]:
         """The sessions without a parent, each with its forks and sub-agents below it; the last changed first."""
-        from sessionary.workspace.family import families  # here and below: what a list does not need
+        from sessionary.workspace.family import families
 
         return families(summaries)
 
@@ -333,9 +343,47 @@ class Workspace(Sessions):
             if one.updated is not None:
                 stats.first = min(stats.first or one.updated, one.updated)
                 stats.last = max(stats.last or one.updated, one.updated)
-            for model, used in one.usage_by_model().items():
-                stats.usage[model] = stats.usage.get(model, Usage()).plus(used)
         return stats
+
+    def prices(self) -> Prices:
+        """The prices of models: those of the user, and those of the package.
+
+        Raises:
+            Invalid: the price file of the user is not valid.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.workspace.prices import load_prices
+
+        return load_prices()
+
+    def spending(
+        self,
+        summaries: Iterable[Summary] | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        zone: tzinfo | None = None,
+        model: str | None = None,
+    ) -> SpendingReport:
+        """Tokens and their cost by model, day, project and agent, sub-agents included.
+
+        Costs are those of the list prices of the providers; tokens of models without a known price are counted apart.
+
+        Args:
+            summaries: the sessions; None for all.
+            since: only responses of this time or later, rounded down to a quarter of an hour.
+            until: only responses before, likewise.
+            zone: the time zone of the days; None for the local one.
+            model: only models with this text in their names.
+
+        Raises:
+            Invalid, StorageFailed: as `prices`.
+        """
+        from sessionary.workspace.spending import spending
+
+        some = builtins.list(self.summaries() if summaries is None else summaries)
+        project_of = self.project_of(some)
+        return spending(some, self.prices(), project_of, since=since, until=until, zone=zone, model=model)
 
     def events(self, target: Target, passed: Callable[[int], object] | None = None) -> EventReader:
         """The event log of a session, or an event log wherever it lies.

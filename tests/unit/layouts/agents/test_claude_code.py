@@ -591,7 +591,7 @@ def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -
     assert run("search", "make", "--tool", "Bash")[0] == 0
     assert run("check")[0] == 0
     stats = json.loads(run("stats", "--json")[1])
-    assert stats["usage"] == [
+    assert stats["usage"]["models"] == [
         {
             "model": "opus",
             "input": 30,
@@ -600,6 +600,8 @@ def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -
             "cache_write": 0,
             "reasoning": 0,
             "cost": None,
+            "unpriced": 44,
+            "stated_cost": None,
             "cache_write_1h": 0,
             "web_searches": 0,
         }

@@ -1,0 +1,33 @@
+"""Which sessions a list is to have, by what their summaries say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sessionary.model import Summary
+
+
+class Filter(NamedTuple):
+    """What sessions must have in common; the default holds for all of them.
+
+    Attributes:
+        kinds: their kind is one of these; empty for any.
+        model: one of their models has this text in its name, in any case.
+        branch: the git branch that they worked on.
+        healths: their health is one of these; empty for any.
+    """
+
+    kinds: Collection[str] = ()
+    model: str | None = None
+    branch: str | None = None
+    healths: Collection[str] = ()
+
+    def holds(self, one: Summary) -> bool:
+        """True for a session that is to be listed."""
+        return (
+            (not self.kinds or one.ref.kind in self.kinds)
+            and (self.branch is None or one.branch == self.branch)
+            and (not self.healths or one.health in self.healths)
+            and (self.model is None or any(self.model.casefold() in name.casefold() for name in one.models))
+        )
