@@ -5,6 +5,7 @@ from __future__ import annotations
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.agents.codex import CodexLayout
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
+from sessionary.layouts.agents.cursor import CursorLayout
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.opencode import OpenCodeLayout
 from sessionary.layouts.agents.pi import PiLayout
@@ -17,6 +18,7 @@ AGENTS: tuple[type[AgentLayout], ...] = (
     ClaudeCodeLayout,
     CodexLayout,
     CopilotCliLayout,
+    CursorLayout,
     GeminiLayout,
     OpenCodeLayout,
     PiLayout,

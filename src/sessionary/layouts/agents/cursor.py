@@ -1,0 +1,402 @@
+"""The sessions of Cursor, of its editor and of its command line. Read-only.
+
+One session may lie in three stores: the database of the editor (`cursor_editor`), the chat store of the command line
+(`cursor_store`), and a transcript, `projects/<folder>/agent-transcripts/<id>/<id>.jsonl`, which lacks the results of
+tools and all times. The first in this order that has the session is read. The locator of a session of the editor is
+the path of the database, `#` and the id.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_of
+from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
+from sessionary.layouts.agents import cursor_editor
+from sessionary.layouts.agents.cursor_editor import EditorState
+from sessionary.layouts.agents.cursor_store import META, NAME, ChatStore
+from sessionary.layouts.agents.fields import object_of, text_or_none
+from sessionary.layouts.agents.logs import LogLayout, Memory
+from sessionary.layouts.agents.reading import setting
+from sessionary.layouts.agents.trees import TreePlan
+from sessionary.layouts.base import (
+    Capability,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    Recency,
+    from_start,
+    location_of,
+)
+from sessionary.layouts.clock import changed_at, last_change
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.model import (
+    HARNESS,
+    Cursor,
+    Fact,
+    Header,
+    Item,
+    Message,
+    Place,
+    Problem,
+    SessionRef,
+    Severity,
+    Text,
+)
+
+if TYPE_CHECKING:
+    from sessionary.transcript.fold import Fold
+
+HOMES = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
+_TRANSCRIPTS, _CHILDREN = "agent-transcripts", "subagents"
+_SPEAKER = re.compile(r"^(user|assistant|system|tool):[ \t]*$", re.MULTILINE)
+
+
+class CursorLayout(LogLayout):
+    """The sessions of Cursor below its folder, and those of the editor below that of its settings."""
+
+    name: ClassVar[str] = "cursor"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
+    places: ClassVar[tuple[str, ...]] = ("projects/", "chats/", "User/", "globalStorage/")
+
+    def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
+        super().__init__(home, fs, now=now)
+        self._editors: dict[str, EditorState] = {}
+        self._fingerprints: dict[str, bytes] = {}
+        """Of the sessions that `discover` has just found: one query gives those of all, instead of one each."""
+        self._changes: dict[str, dict[str, Any]] = {}
+
+    @classmethod
+    def default_home(cls) -> Path:
+        named = next(filter(None, map(os.environ.get, HOMES)), "~/.cursor")
+        return Path(os.path.expanduser(named))
+
+    def resume_command(self, ref: SessionRef) -> list[str]:
+        if "#" in ref.locator and f"{ref.session_id}/{NAME}" not in map(_tail, self._chats()):
+            raise Unsupported(
+                "only the editor of Cursor continues this session",
+                session=ref.session_id,
+                path=ref.locator,
+                hint="open it in the editor, in the history of its agent",
+            )
+        return ["cursor-agent", "--resume", ref.session_id]
+
+    # -- where sessions lie
+
+    def locations(self) -> Iterator[Location]:
+        yield from (location_of(self._fs, root) for root in self._roots())
+        yield from (location_of(self._fs, path) for path in self._databases())
+
+    def discover(self) -> Iterator[SessionRef]:
+        seen: set[str] = set()
+        failed: StorageFailed | None = None
+        self._editors, self._changes = {}, {}
+        for path in self._databases():
+            if not is_file(self._fs, path):
+                continue
+            try:
+                found = self._editor(path).sessions()
+            except NotFound:
+                continue
+            except (StorageFailed, Corrupt) as error:
+                failed = failed or StorageFailed(error.message, path=path, hint=error.hint)
+                continue
+            for name, fingerprint in found.items():
+                if name not in seen:
+                    seen.add(name)
+                    self._fingerprints[f"{path}#{name}"] = fingerprint
+                    yield SessionRef(self.name, name, f"{path}#{name}", None)
+        for path in self._files():
+            ref = self._ref(path)
+            if ref is not None and ref.session_id not in seen:
+                seen.add(ref.session_id)
+                yield ref
+        if failed is not None:
+            raise failed
+
+    def _roots(self) -> list[str]:
+        """The folder of Cursor; beside the default one that of its server for remote work."""
+        if self.home != self.default_home():
+            return [str(self.home)]
+        return [str(self.home), os.path.expanduser("~/.cursor-server")]
+
+    def _databases(self) -> list[str]:
+        folders = [f"{self.home}", f"{self.home}/User"]
+        if self.home == self.default_home():
+            folders = [_settings(), os.path.expanduser("~/.cursor-server/data/User")]
+        return [EditorState(folder, self._fs).path for folder in folders]
+
+    def _editor(self, path: str) -> EditorState:
+        if path not in self._editors:
+            self._editors[path] = EditorState(os.path.dirname(os.path.dirname(path)), self._fs)
+        return self._editors[path]
+
+    def _files(self) -> Iterator[str]:
+        """The files of sessions, the fullest of a session first."""
+        chats = list(self._chats())
+        yield from (path for path in chats if path.endswith(NAME))
+        for suffix in (".jsonl", ".txt"):
+            yield from (path for path in self._transcripts() if path.endswith(suffix))
+        for path in chats:
+            if path.endswith(META) and object_of(setting(self._fs, path)).get("hasConversation"):
+                yield path
+
+    def _chats(self) -> Iterator[str]:
+        """The store of each chat of the command line; of one without, the document."""
+        for root in self._roots():
+            for folder in self._names(f"{root}/chats"):
+                for name in self._names(f"{root}/chats/{folder}"):
+                    path = f"{root}/chats/{folder}/{name}"
+                    names = self._names(path)
+                    yield from [f"{path}/{one}" for one in (NAME, META) if one in names][:1]
+
+    def _transcripts(self) -> Iterator[str]:
+        for root in self._roots():
+            for project in self._names(f"{root}/projects"):
+                folder = f"{root}/projects/{project}/{_TRANSCRIPTS}"
+                for name in self._names(folder):
+                    yield f"{folder}/{name}"
+                    if "." not in name:
+                        yield from (f"{folder}/{name}/{one}" for one in self._names(f"{folder}/{name}"))
+                        below = f"{folder}/{name}/{_CHILDREN}"
+                        yield from (f"{below}/{one}" for one in self._names(below))
+
+    def _ref(self, path: str) -> SessionRef | None:
+        folder, name = os.path.split(path)
+        if name in (NAME, META):
+            is_chat = os.path.basename(os.path.dirname(os.path.dirname(folder))) == "chats"
+            return SessionRef(self.name, os.path.basename(folder), path, None) if is_chat else None
+        stem, suffix = os.path.splitext(name)
+        project, _, below = folder.partition(f"/{_TRANSCRIPTS}")
+        depth = below.count("/")
+        if suffix not in (".jsonl", ".txt") or depth > 2 or project == folder:
+            return None
+        if depth == 2 and os.path.basename(folder) != _CHILDREN:
+            return None
+        return SessionRef(self.name, stem, path, os.path.basename(project))
+
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
+        path, is_row, name = str(folder.absolute()).partition("#")
+        if is_row:
+            found = path in self._databases()
+            return SessionRef(self.name, name, f"{path}#{name}", None) if found else None
+        is_here = any(path.startswith(f"{root}/") for root in self._roots())
+        return self._ref(path) if is_here and is_file(self._fs, path) else None
+
+    # -- what a session holds
+
+    def read(
+        self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
+    ) -> Iterator[Item]:
+        if may_match is None or ref.locator.endswith(".jsonl"):
+            return super().read(ref, after, may_match)
+        return super().read(ref, after) if self._may_hold(ref, may_match) else iter(())
+
+    def _may_hold(self, ref: SessionRef, may_match: MayMatch) -> bool:
+        path, is_row, name = ref.locator.partition("#")
+        try:
+            if is_row:
+                return self._editor(path).may_hold(name, may_match)
+            if path.endswith(NAME):
+                return ChatStore(path, self._fs).may_hold(may_match)
+        except (StorageFailed, Corrupt):  # reported by reading it
+            return True
+        return True
+
+    def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        path, is_row, name = ref.locator.partition("#")
+        if is_row:
+            try:
+                yield from self._editor(path).items(name, after)
+            except Corrupt as error:
+                raise StorageFailed(error.message, path=path, hint=error.hint) from error
+        elif path.endswith(NAME):
+            yield from self._of_store(ref, after)
+        elif path.endswith(".jsonl"):
+            yield from super()._items(ref, after)
+        else:
+            yield from from_start(
+                self._of_text(ref) if path.endswith(".txt") else self._without_store(ref), after
+            )
+
+    def _of_store(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
+        """What a chat store holds; if it holds no message, what its transcript holds."""
+        held, cursor = False, list[Cursor]()
+        try:
+            for item in ChatStore(ref.locator, self._fs).items(after):
+                held = held or isinstance(item, Message)
+                if isinstance(item, Cursor):
+                    cursor.append(item)
+                else:
+                    yield item
+        except (StorageFailed, Corrupt) as error:
+            if held or (other := self._transcript_of(ref)) is None:
+                raise StorageFailed(error.message, path=ref.locator, hint=error.hint) from error
+            yield _replaced(ref.locator, error.message, other.locator)
+        else:
+            other = None if held or after is not None else self._transcript_of(ref)
+            if other is None:
+                yield from cursor
+                return
+        yield from (one for one in super()._items(other, None) if not isinstance(one, Cursor))
+
+    def _transcript_of(self, ref: SessionRef) -> SessionRef | None:
+        wanted = f"/{ref.session_id}.jsonl"
+        found = (self._ref(path) for path in self._transcripts() if path.endswith(wanted))
+        return next((one for one in found if one is not None), None)
+
+    def _of_text(self, ref: SessionRef) -> Iterator[Item]:
+        """The messages of a transcript of an old version: words below the names of the speakers."""
+        from sessionary.layouts.agents.cursor_messages import messages_of
+
+        data = read_bytes(self._fs, ref.locator)
+        if data is None:
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
+        yield from self._stated(ref)
+        before, *pieces = _SPEAKER.split(data.decode("utf-8", "replace"))
+        for role, words in (("system", before), *zip(pieces[::2], pieces[1::2], strict=True)):
+            if words.strip():
+                yield from messages_of({"role": role, "content": words.strip()}, Place(ref.locator))
+
+    def _without_store(self, ref: SessionRef) -> Iterator[Item]:
+        """What `meta.json` says of a session of which nothing else is there."""
+        document = object_of(setting(self._fs, ref.locator))
+        for name, key in (("title", "title"), ("cwd", "cwd")):
+            if value := text_or_none(document.get(key)):
+                yield Fact(name, value)
+        words = f"the messages are not here: there is no {NAME} beside it"
+        yield Problem("no_store", Severity.lost_data, ref.locator, None, None, words)
+
+    # -- a transcript
+
+    def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
+        return TreePlan(lambda record: None, state)
+
+    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+        project, _, below = os.path.dirname(ref.locator).partition(f"/{_TRANSCRIPTS}")
+        trusted = object_of(setting(self._fs, f"{project}/.workspace-trusted"))
+        if path := text_or_none(trusted.get("workspacePath")):
+            yield Fact("cwd", path)
+        if below.endswith(f"/{_CHILDREN}"):
+            yield Fact("parent", below.split("/")[1])
+            yield Fact("nested", "sub-agent")
+
+    def _messages(
+        self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
+    ) -> Iterator[Message]:
+        from sessionary.layouts.agents.cursor_messages import masked, messages_of
+
+        if record.get("type") != "turn_ended":
+            yield from messages_of(record, place, paired=False)
+        elif (status := text_or_none(record.get("status"))) not in (None, "success"):
+            failure = masked({"error": record.get("error")})["error"]
+            words = text_or_none(object_of(failure).get("message")) or text_or_none(failure)
+            text = f"the turn ended: {status}" + (f": {words}" if words else "")
+            yield Message("system", HARNESS, (Text(text),), place=place)
+
+    # -- the protocol
+
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        if ref.locator in self._fingerprints:
+            return self._fingerprints.pop(ref.locator)
+        path, is_row, name = ref.locator.partition("#")
+        if is_row:
+            try:
+                return self._editor(path).fingerprint(name) or UNKNOWN
+            except SessionaryError:
+                return UNKNOWN
+        found = [fingerprint_of(self._fs, one, self._now()) for one in self._all_files(path)]
+        return b"".join(found) if all(found) else UNKNOWN
+
+    def _all_files(self, path: str) -> list[str]:
+        """The files of a session that is no row."""
+        if not path.endswith(NAME):
+            return [path]
+        return [path, f"{path}-wal", f"{os.path.dirname(path)}/{META}"]
+
+    def header(self, ref: SessionRef, fold: Fold) -> Header:
+        from sessionary.codec.times import (
+            parse_time,  # here, since a list that reads nothing needs none of it
+        )
+
+        path, is_row, name = ref.locator.partition("#")
+        if not is_row:
+            header = super().header(ref, fold)
+            document = object_of(setting(self._fs, f"{os.path.dirname(path)}/{META}"))
+            created, changed = document.get("createdAtMs"), document.get("updatedAtMs")
+            size = sum(size_of(self._fs, one) or 0 for one in self._all_files(path))
+        else:
+            header = Header()
+            try:
+                created, changed = self._editor(path).times(name)
+                size = self._editor(path).size(name)
+            except (StorageFailed, Corrupt):
+                return header  # reported by `read`
+        stated = [("the newest message", fold.updated), ("the session", parse_time(changed))]
+        files = 0.0 if header.updated is None else header.updated.timestamp()
+        updated, problems = last_change(stated, files, self._now(), ref.locator)
+        return Header(created=parse_time(created), updated=updated, size=size, problems=problems)
+
+    def recency(self, ref: SessionRef) -> Recency:
+        path, is_row, name = ref.locator.partition("#")
+        if not is_row:
+            found = super().recency(ref)
+            return found._replace(size=sum(size_of(self._fs, one) or 0 for one in self._all_files(path)))
+        from sessionary.codec.times import parse_time
+
+        try:
+            if path not in self._changes:
+                self._changes[path] = self._editor(path).changes()
+        except SessionaryError:
+            self._changes[path] = {}
+        changed = parse_time(self._changes[path].get(name))
+        newest = None if changed is None else changed_at(self._now(), changed.timestamp()) or None
+        return Recency(newest, None, 0)
+
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        path, is_row, key = (place.path or ref.locator).partition("#")
+        if is_row and path.endswith(cursor_editor.NAME):
+            return self._editor(path).raw(key)
+        if is_row:
+            return ChatStore(path, self._fs).raw(key)
+        from sessionary.layouts.agents.cursor_messages import masked_bytes
+
+        if path.endswith(NAME):
+            raise not_found(path, f"There is no record {path}")
+        return masked_bytes(super().raw(ref, place))
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        path, is_row, name = ref.locator.partition("#")
+        if is_row:
+            yield Part(os.path.basename(path), path, PartKind.DOCUMENT, self._editor(path).size(name))
+            return
+        kind = PartKind.JOURNAL if path.endswith(".jsonl") else PartKind.DOCUMENT
+        for one in self._all_files(path):
+            if (size := size_of(self._fs, one)) is not None:
+                yield Part(os.path.basename(one), one, kind, size)
+
+
+def _tail(path: str) -> str:
+    """The last two names of a path."""
+    return "/".join(path.split("/")[-2:])
+
+
+def _settings() -> str:
+    """The folder of the editor with the settings of this user."""
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/Cursor/User")
+    if sys.platform == "win32":
+        return f"{os.environ.get('APPDATA') or os.path.expanduser('~/AppData/Roaming')}/Cursor/User"
+    return f"{os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')}/Cursor/User"
+
+
+def _replaced(path: str, words: str, other: str) -> Problem:
+    message = f"the chat store cannot be read: {words}; the messages are those of the transcript {other}"
+    return Problem("unreadable_store", Severity.hides_data, path, None, None, message)
