@@ -11,7 +11,16 @@ from sessionary.disk.pid_file import read_holder, way_out
 from sessionary.errors import StorageFailed
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.orchestrator import names, planfile, rules
-from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries, read_history
+from sessionary.layouts.orchestrator.entries import in_nanoseconds
+from sessionary.layouts.orchestrator.history import (
+    BROKEN,
+    HEALED,
+    History,
+    mended,
+    odd_entries,
+    odd_problem,
+    read_history,
+)
 from sessionary.layouts.orchestrator.index import IndexFile
 from sessionary.layouts.orchestrator.reading import exists, read_state
 from sessionary.layouts.orchestrator.replay import Behind, fields_behind, last_operation, operations_back
@@ -82,13 +91,21 @@ def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
 
 
 def history_problems(history: History) -> Iterator[Problem]:
-    """Problems of a history, line by line."""
+    """Problems of a history, line by line, and its irregularities."""
+    yield from history_faults(history)
+    yield from odd_entries(history)
+
+
+def history_faults(history: History) -> Iterator[Problem]:
+    """Problems of a history that a repair may remove."""
     if history.missing:
         yield no_history(history.path)
     feature_id = os.path.basename(os.path.dirname(history.path))
     for problem in history.problems:
         yield with_remedy(problem, feature_id)
-    yield from odd_entries(history)
+    slow = [number for number, entry in enumerate(history.values, 1) if in_nanoseconds(entry)]
+    if slow:
+        yield odd_problem("nanoseconds", slow, history.path)
 
 
 def no_history(path: str) -> Problem:

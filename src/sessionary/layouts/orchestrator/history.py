@@ -95,8 +95,8 @@ def chosen(
 def odd_entries(history: History) -> Iterator[Problem]:
     """Irregularities of readable entries: each kind once, with its number and its first place.
 
-    These are lines of the contract's scripts that are not commands, durations in nanoseconds, models unknown
-    to the contract, and times that decrease.
+    These are lines of the contract's scripts that are not commands, models unknown to the contract, and times
+    that decrease.
     """
     places: dict[str, list[int]] = {}
     newest = ""
@@ -125,8 +125,6 @@ def _codes(entry: Mapping[str, Any]) -> Iterator[str]:
     if kind != "command":
         yield f"{kind}_entry"
     else:
-        if entries.in_nanoseconds(entry):
-            yield "nanoseconds"
         faults = {fault.partition(":")[0] for fault in entries.faults_of(entry)}
         if "model" in faults and "model" in entry:
             yield "unknown_model"

@@ -132,7 +132,7 @@ def _repair_history(
                 done.problems.append(note("left_out", kept, words, "see the kept file for their content"))
             done.lost = new.lost
     history = read_history(feature.fs, feature.folder, strict=True)
-    remaining = checking.history_problems(history)
+    remaining = checking.history_faults(history)
     done.problems += [problem for problem in remaining if problem.severity > Severity.note]
     return history
 
@@ -282,8 +282,10 @@ def _completed(
     if plan.get("phases") is None:
         plan["phases"] = []
         words.append("added the list of phases")
-    logged = _logged_statuses(history)
-    filled = [_complete_task(task, logged, words) for _, task in planfile.walk(plan)]
+    tasks = [task for _, task in planfile.walk(plan)]
+    odd = any(task.get("status") not in rules.TASK_STATUSES for task in tasks)
+    logged = _logged_statuses(history) if odd else {}
+    filled = [_complete_task(task, logged, words) for task in tasks]
     if any(filled):
         words.append(f"filled in missing fields of {sum(filled)} task" + "s" * (sum(filled) != 1))
     return plan, words

@@ -115,18 +115,23 @@ def fields_behind(state: FeatureState, values: Sequence[dict[str, Any]]) -> dict
     Another program sets the state without logging it. If it did not lock the feature, it may have restored a
     copy from before an operation of ours, which is then lost.
     """
-    operations = list(operations_back(reversed(values)))
-    at = parse(operations[0]["timestamp"]) if operations else None
-    if at is None or state.last_updated is None or state.last_updated < at:
+    operations = operations_back(reversed(values))
+    operation = next(operations, None)
+    at = parse(operation["timestamp"]) if operation else None
+    if operation is None or at is None or state.last_updated is None or state.last_updated < at:
         return {}
-    last = operations[0][entries.STATE]
-    initial: dict[str, Any] = {"active_task": None, "model_in_use": DEFAULT_MODEL}
-    earlier = [*(operation[entries.STATE] for operation in operations[1:]), initial]
+    last = operation[entries.STATE]
     found = {"active_task": state.active_task, "model_in_use": state.model_in_use}
-    return {
-        name: Behind(value, last[name], any(value == past.get(name) for past in earlier))
+    behind = {
+        name: value
         for name, value in found.items()
         if name in last and last[name] != value and _may_be(name, last[name])
+    }
+    initial: dict[str, Any] = {"active_task": None, "model_in_use": DEFAULT_MODEL}
+    earlier = [*(past[entries.STATE] for past in operations), initial] if behind else []
+    return {
+        name: Behind(value, last[name], any(value == past.get(name) for past in earlier))
+        for name, value in behind.items()
     }
 
 
