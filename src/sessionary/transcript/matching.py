@@ -6,7 +6,6 @@ without a call, and a hash of each id; so it needs a few bytes per call, and its
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as of_dataclass
@@ -219,11 +218,12 @@ def parts_of(message: Any, index: int) -> Iterator[Call | Answer]:
     """Yield the calls and answers of one stored message in order."""
     if not isinstance(message, Mapping):
         return
-    seen: Counter[str] = Counter()
+    seen: dict[str, int] = {}
     for block, part in parts(message):
         if isinstance(part, ToolResult) and part.call_id is not None:
             yield Answer(index, block, part.call_id)
         elif isinstance(part, ToolCall) and part.call_id is not None:
             name = None if part.name == UNNAMED else part.name
-            yield Call(index, part.call_id, seen[part.call_id], name)
-            seen[part.call_id] += 1
+            nth = seen.get(part.call_id, 0)
+            yield Call(index, part.call_id, nth, name)
+            seen[part.call_id] = nth + 1

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sessionary.errors import Invalid
 from sessionary.transcript.completing import complete_calls
-from sessionary.transcript.matching import Matching, match
+from sessionary.transcript.matching import Matching, match, unanswered
 from sessionary.transcript.rebuilding import Plan, closed, rebuild
 from sessionary.transcript.synthetic import FORKED
 from sessionary.transcript.turn_boundaries import slice_end
@@ -46,6 +46,8 @@ def slice_to_turn(
             hint="use 'complete', 'remove' or 'error'",
         )
     kept = list(messages[: slice_end(messages, turn, every_user=every_user)])
+    if not unanswered(kept):
+        return kept
     matching = match(kept)
     orphans = matching.orphans()
     if not orphans:

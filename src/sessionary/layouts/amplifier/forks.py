@@ -230,7 +230,7 @@ class _Plan:
     parent_id: str
     turn: int
     metadata: dict[str, Any]
-    transcript: Sequence[bytes]
+    transcript: bytes
     messages: int
     found: TurnCut
     problems: list[Problem] = field(default_factory=list)
@@ -245,7 +245,7 @@ def _plan(fs: Fs, folder: str, turn: int | None, orphans: str) -> _Plan:
     kept = slice_to_turn(messages, chosen, orphans)  # type: ignore[arg-type]
     end = starts[chosen] if chosen < len(starts) else len(messages)
     found = TurnCut(len(starts), -1, end, messages[starts[chosen - 1] : end], messages[end:])
-    data = [line + b"\n" for line in _lines_of(kept, stored)]
+    data = b"\n".join([*_lines_of(kept, stored), b""])
     return _Plan(id_of(folder, metadata), chosen, metadata, data, len(kept), found, stored.problems)
 
 
@@ -269,7 +269,7 @@ def _build(
     fs: Fs, parent: str, place: str, plan: _Plan, session_id: str, include_events: bool, time: str
 ) -> int:
     """Write all files of the fork and flush them; return the number of its events. Raises OSError."""
-    atomic.write_new(fs, os.path.join(place, TRANSCRIPT), plan.transcript, None)
+    atomic.write_new(fs, os.path.join(place, TRANSCRIPT), (plan.transcript,), None)
     document = encode_document(redact(_metadata(plan, session_id, time)))
     atomic.write_new(fs, os.path.join(place, METADATA), (document,), None)
     config = read_bytes(fs, os.path.join(parent, CONFIG))
