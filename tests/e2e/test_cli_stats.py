@@ -214,5 +214,7 @@ def test_the_project_of_agents_that_store_no_folder_for_it(say: Say) -> None:
     assert out.count("/home/u/app") == 0, "one project needs no heading"
     code, out, _ = say("search", "Go", "--project", "app", "--json")
     assert (code, {hit["id"] for hit in json.loads(out)["hits"]}) == (0, {CLAUDE, CODEX})
+    code, out, _ = say("search", "Go", "--agent", "codex", "--json")
+    assert (code, {hit["id"] for hit in json.loads(out)["hits"]}) == (0, {CODEX})
     code, _, err = say("list", "--project", "nothing")
     assert (code, "no project named nothing" in err, "/home/u/app" in err) == (10, True, True)

@@ -122,6 +122,11 @@ def test_times_and_models_narrow() -> None:
     assert (none.sessions, none.silent_sessions, none.total.cost) == (0, 0, None)
 
 
+def test_a_stated_cost_without_tokens_is_not_free_at_list_prices() -> None:
+    found = report(session("a", TimedUsage(at("2026-03-01T10:00"), "known", 0, Usage(cost=2.5))))
+    assert found.total == Spending(Usage(cost=2.5), None, 0)
+
+
 def test_sessions_without_tokens_are_counted_apart() -> None:
     found = report(session("a"), session("b", TimedUsage(at("2026-03-01T10:00"), "known", 0, Usage())))
     assert (found.sessions, found.silent_sessions, found.models) == (0, 2, {})

@@ -64,6 +64,7 @@ Examples:
     help="Search only calls of this tool. May be repeated.",
 )
 @options.project
+@options.kinds
 @click.option(
     "--session",
     metavar="ID | DIR",
@@ -90,6 +91,7 @@ def search_command(
     parts: tuple[str, ...],
     tools: tuple[str, ...],
     project: str | None,
+    kinds: tuple[str, ...],
     session: str | None,
     top_level: bool,
     since: datetime | None,
@@ -119,6 +121,8 @@ def search_command(
         summaries, failure = gathered(workspace.summaries())
         of_it = {one.ref for one in of_project(workspace, summaries, project, failure)}
         asked = [ref for ref in asked if ref in of_it]
+    if kinds:
+        asked = [ref for ref in asked if ref.kind in kinds]
     if top_level:
         nested = {one.ref.locator for one in gathered(workspace.summaries())[0] if one.nested}
         asked = [ref for ref in asked if ref.locator not in nested]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sessionary.cli import formatting, output, table
 from sessionary.cli.table import Column
 from sessionary.cli.targets import project_name
-from sessionary.cli.text import one_line
+from sessionary.cli.text import cells, one_line
 from sessionary.workspace import documents
 from sessionary.workspace.spending import Spending, SpendingReport
 
@@ -20,6 +20,9 @@ SHOWN = 30
 
 _BAR = 24
 """Maximum width of a bar, in cells."""
+
+_SHORTEST = 4
+"""Width, in cells, below which bars are left out."""
 
 _NAME = 28
 """Maximum width of a name, in cells."""
@@ -62,10 +65,10 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
             names = sorted(rows)[-SHOWN:]
         else:
             names = sorted(rows, key=lambda name: (-_weight(report, rows[name]), name))[:SHOWN]
-        shown = {name: rows[name] for name in names}
+        shown = names
         if what == "project":
-            shown = {name if name == NO_PROJECT else project_name(name): one for name, one in shown.items()}
-        yield from _table(report, what, shown)
+            shown = [name if name == NO_PROJECT else project_name(name) for name in names]
+        yield from _table(report, what, list(map(one_line, shown)), [rows[name] for name in names])
         if more := len(rows) - len(names):
             which = "earlier " if what == "day" else ""
             yield f"and {formatting.count(more, f'{which}{what}')}; --json prints all"
@@ -77,10 +80,9 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
         yield f"agents state {_money(total.usage.cost)}"
 
 
-def _table(report: SpendingReport, what: str, rows: Mapping[str, Spending]) -> Iterator[str]:
-    some = list(rows.values())
+def _table(report: SpendingReport, what: str, names: list[str], some: list[Spending]) -> Iterator[str]:
     columns = [
-        Column(what.upper(), [one_line(name) for name in rows]),
+        Column(what.upper(), names),
         Column("INPUT", [formatting.quantity(one.usage.input) for one in some], right=True),
         Column("CACHE", [formatting.quantity(_cached(one)) for one in some], right=True),
         Column("OUTPUT", [formatting.quantity(one.usage.output) for one in some], right=True),
@@ -89,20 +91,16 @@ def _table(report: SpendingReport, what: str, rows: Mapping[str, Spending]) -> I
     if any(one.usage.cost is not None for one in some):
         stated = ["" if one.usage.cost is None else _money(one.usage.cost) for one in some]
         columns.append(Column("STATED", stated, right=True))
-    most = max(_weight(report, one) for one in some)
-    bars = [_bar(_weight(report, one) / most if most else 0) for one in some]
-    columns.append(Column("", bars, colours=["cyan"] * len(bars)))
-    longest = max(len(what), *(len(one_line(name)) for name in rows))
+    longest = min(max(map(cells, (what, *names))), _NAME)
     room = output.room()
-    least = min(longest, _NAME)
-    yield from table.lines(
-        columns,
-        room,
-        stretch=what.upper(),
-        keep_end=what == "project",
-        drop=("", "CACHE", "STATED"),
-        least=least,
-    )
+    taken = longest + sum(2 + max(map(cells, (one.head, *one.texts))) for one in columns[1:])
+    width = _BAR if room is None else min(room - taken - 2, _BAR)
+    most = max(_weight(report, one) for one in some)
+    if width >= _SHORTEST and most:
+        bars = [_bar(_weight(report, one) / most, width) for one in some]
+        columns.append(Column("", bars, colours=["cyan"] * len(bars)))
+    keep_end, drop = what == "project", ("CACHE", "STATED")
+    yield from table.lines(columns, room, stretch=what.upper(), keep_end=keep_end, drop=drop, least=longest)
 
 
 def _cached(one: Spending) -> int:
@@ -114,22 +112,22 @@ def _weight(report: SpendingReport, one: Spending) -> float:
     return one.usage.tokens if report.total.cost is None else one.cost or 0
 
 
-def _bar(share: float) -> str:
-    """A bar for a share of the longest one; the smallest one is visible."""
-    eighths = max(round(share * 8 * _BAR), 1 if share else 0)
+def _bar(share: float, width: int) -> str:
+    """A bar for a share of the longest one, which has this width; the smallest one is visible."""
+    eighths = max(round(share * 8 * width), 1 if share else 0)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def _cost(one: Spending) -> str:
     """The cost; with a + if there are more tokens than it covers, and ``?`` if it covers none."""
     if one.cost is None:
-        return "?" if one.unpriced else _money(0)
+        return "?"
     return _money(one.cost) + ("+" if one.unpriced else "")
 
 
 def _money(amount: float) -> str:
-    """An amount of US dollars, with two digits or three significant ones."""
-    if 0 < amount < 0.995:
+    """An amount of US dollars, with more digits if it is less than a cent."""
+    if 0 < amount < 0.01:
         return f"${amount:.4f}" if amount >= 0.00005 else "<$0.0001"
     return f"${amount:,.2f}"
 

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output, table
-from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.param_types import Zone
 from sessionary.cli.progress import Progress
 from sessionary.cli.spending_tables import NO_PROJECT, spending_object, spending_tables, tell_unpriced
@@ -22,7 +21,7 @@ from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Stats, Workspace
 from sessionary.workspace.costs import Costs
-from sessionary.workspace.family import descent
+from sessionary.workspace.family import relation_of
 from sessionary.workspace.filters import Filter
 from sessionary.workspace.spending import SpendingReport
 
@@ -88,7 +87,7 @@ def stats_command(
     spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
     summaries = [one for one in summaries if _is_within(one.updated, since, until)]
-    stats, relations = workspace.stats(summaries), _relations(workspace, summaries)
+    stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if json_:
         projects = _by_project(workspace, summaries, lambda one: one.ref.project or one.cwd or NO_PROJECT)
         output.value(_report(stats, relations, projects, spent, costs))
@@ -134,10 +133,6 @@ def _costs(
     return costs
 
 
-def _relations(workspace: Workspace, summaries: list[Summary]) -> Counter[str]:
-    return Counter(one.relation for top in workspace.tree(summaries) for one, _ in descent(top))
-
-
 def _report(
     stats: Stats,
     relations: Counter[str],
@@ -156,6 +151,8 @@ def _report(
         "usage": spending_object(spent),
     }
     if costs is not None:
+        from sessionary.cli.events_cmd import usage_object  # here, since it loads much
+
         document["costs"] = {
             "total": usage_object(costs.total),
             **{
@@ -238,6 +235,8 @@ def _project_table(projects: dict[str, Stats]) -> Iterator[str]:
 
 
 def _print_costs(workspace: Workspace, costs: Costs) -> None:
+    from sessionary.cli.events_cmd import tell_silent, usage_table  # here, since it loads much
+
     output.line()
     if not costs.total.responses:
         output.aside(f"No model responses in {formatting.count(costs.logs, 'event log')}")

@@ -43,7 +43,7 @@ class Kin:
 
 def families(summaries: Iterable[Summary]) -> list[Kin]:
     """The sessions without a parent, each with its descendants; the one that changed last first."""
-    kin = [Kin(summary, _relation(summary)) for summary in summaries]
+    kin = [Kin(summary, relation_of(summary)) for summary in summaries]
     kin.sort(key=_age)
     by_id: dict[str, list[Kin]] = {}
     for one in kin:
@@ -72,7 +72,8 @@ def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
         todo += [(one.children[at], [*levels, at < last]) for at in range(last, -1, -1)]
 
 
-def _relation(summary: Summary) -> str:
+def relation_of(summary: Summary) -> str:
+    """The relation of a session to its parent, as in `Kin`."""
     if summary.nested:
         return "sub"
     if summary.parent is None:

@@ -27,10 +27,10 @@ class Spending:
     def add(self, usage: Usage, rates: Rates | None) -> None:
         """Add usage at some prices; None if they are unknown."""
         self.usage = self.usage.plus(usage)
-        if rates is not None:
-            self.cost = (self.cost or 0) + rates.cost(usage)
-        else:
+        if rates is None:
             self.unpriced += usage.tokens
+        elif usage.tokens or usage.web_searches:
+            self.cost = (self.cost or 0) + rates.cost(usage)
 
 
 @dataclass(slots=True)

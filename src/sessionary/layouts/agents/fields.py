@@ -28,9 +28,10 @@ def list_of(value: Any) -> list[Any]:
 def count_of(value: Any) -> int:
     """A number of tokens; 0 for anything else. Old files store it as text."""
     try:
-        return max(int(value), 0)
+        count = int(value)
     except (TypeError, ValueError, OverflowError):
         return 0
+    return count if 0 <= count < 1 << 53 else 0
 
 
 def cost_of(value: Any) -> float | None:
