@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed,
 from sessionary.layouts.agents import cursor_editor
 from sessionary.layouts.agents.cursor_editor import EditorState
 from sessionary.layouts.agents.cursor_store import META, NAME, ChatStore
+from sessionary.layouts.agents.editor_folders import settings_folder
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.reading import setting
@@ -130,7 +130,7 @@ class CursorLayout(LogLayout):
     def _databases(self) -> list[str]:
         folders = [f"{self.home}", f"{self.home}/User"]
         if self.home == self.default_home():
-            folders = [_settings(), os.path.expanduser("~/.cursor-server/data/User")]
+            folders = [f"{settings_folder()}/Cursor/User", os.path.expanduser("~/.cursor-server/data/User")]
         return [EditorState(folder, self._fs).path for folder in folders]
 
     def _editor(self, path: str) -> EditorState:
@@ -254,7 +254,7 @@ class CursorLayout(LogLayout):
 
     def _of_text(self, ref: SessionRef) -> Iterator[Item]:
         """The messages of a transcript of an old version: words below the names of the speakers."""
-        from sessionary.layouts.agents.cursor_messages import messages_of
+        from sessionary.layouts.agents.cursor_messages import masked, messages_of
 
         data = read_bytes(self._fs, ref.locator)
         if data is None:
@@ -263,7 +263,8 @@ class CursorLayout(LogLayout):
         before, *pieces = _SPEAKER.split(data.decode("utf-8", "replace"))
         for role, words in (("system", before), *zip(pieces[::2], pieces[1::2], strict=True)):
             if words.strip():
-                yield from messages_of({"role": role, "content": words.strip()}, Place(ref.locator))
+                record = masked({"role": role, "content": words.strip()})
+                yield from messages_of(record, Place(ref.locator))
 
     def _without_store(self, ref: SessionRef) -> Iterator[Item]:
         """What `meta.json` says of a session of which nothing else is there."""
@@ -293,10 +294,11 @@ class CursorLayout(LogLayout):
     ) -> Iterator[Message]:
         from sessionary.layouts.agents.cursor_messages import masked, messages_of
 
+        masked(record)
         if record.get("type") != "turn_ended":
             yield from messages_of(record, place, paired=False)
         elif (status := text_or_none(record.get("status"))) not in (None, "success"):
-            failure = masked({"error": record.get("error")})["error"]
+            failure = record.get("error")
             words = text_or_none(object_of(failure).get("message")) or text_or_none(failure)
             text = f"the turn ended: {status}" + (f": {words}" if words else "")
             yield Message("system", HARNESS, (Text(text),), place=place)
@@ -386,15 +388,6 @@ class CursorLayout(LogLayout):
 def _tail(path: str) -> str:
     """The last two names of a path."""
     return "/".join(path.split("/")[-2:])
-
-
-def _settings() -> str:
-    """The folder of the editor with the settings of this user."""
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/Cursor/User")
-    if sys.platform == "win32":
-        return f"{os.environ.get('APPDATA') or os.path.expanduser('~/AppData/Roaming')}/Cursor/User"
-    return f"{os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')}/Cursor/User"
 
 
 def _replaced(path: str, words: str, other: str) -> Problem:

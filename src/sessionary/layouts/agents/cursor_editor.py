@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from sessionary.disk.fs import Fs, not_found
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.cursor_bubbles import diff_of, messages_of_bubble
-from sessionary.layouts.agents.cursor_messages import masked, masked_bytes
-from sessionary.layouts.agents.cursor_store import any_row, missing, path_of
+from sessionary.layouts.agents.cursor_messages import masked_bytes, record_of
+from sessionary.layouts.agents.cursor_store import any_row, missing
 from sessionary.layouts.agents.damaged_rows import rows_of
+from sessionary.layouts.agents.editor_folders import path_of
 from sessionary.layouts.agents.fields import cost_of, list_of, object_of, text_or_none
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
@@ -139,9 +140,9 @@ class EditorState:
 
     def may_hold(self, name: str, may_match: MayMatch) -> bool:
         """False if no row of a session can be of interest. Raises as `Database.fetch`."""
-        ranges = [(SESSION + name, f"{SESSION}{name}\0"), _range(MESSAGE, name), _range(DIFF, name)]
-        query = f"SELECT 1 {_BETWEEN} AND may_match(value) LIMIT 1"
-        return any(any_row(self._database, query, one, may_match) for one in ranges)
+        query = f"SELECT 1 {_BETWEEN} AND may_match(value)"
+        query += f" UNION ALL SELECT 1 FROM {_TABLE} WHERE key = ? AND may_match(value) LIMIT 1"
+        return any_row(self._database, query, (*_range(MESSAGE, name), SESSION + name), may_match)
 
     def raw(self, key: str) -> bytes:
         """A row of a session, with keys of encryption masked; a part of one, if the key ends with `#` and a number.
@@ -157,8 +158,7 @@ class EditorState:
             return masked_bytes(stored_bytes(rows[key]))
         from sessionary.codec import encode_line, sanitize
 
-        inline = _inline(object_of(decoded(rows[key], Place(self.path))))
-        part = masked(object_of(inline.get(number)))
+        part = object_of(_inline(object_of(record_of(rows[key], Place(self.path)))).get(number))
         return bytes(encode_line(sanitize(part))).rstrip(b"\n")
 
     def items(self, name: str, after: Cursor | None) -> Iterator[Item]:
@@ -201,8 +201,8 @@ class EditorState:
         stored = rows.get(SESSION + name)
         if stored is None:
             return {}, _no_session(place)
-        value = decoded(stored, place)
-        return ({}, value) if isinstance(value, Problem) else (masked(dict(value)), None)
+        value = record_of(stored, place)
+        return ({}, value) if isinstance(value, Problem) else (value, None)
 
     def _session(self, name: str) -> _Session:
         document, problem = self._document(name)
@@ -229,7 +229,7 @@ class EditorState:
                 key = f"{MESSAGE}{name}:{one}"
                 place = Place(f"{self.path}#{key}")
                 if rows.get(key) not in (None, "null", b"null"):
-                    bubbles[one] = place, decoded(rows[key], place)
+                    bubbles[one] = place, record_of(rows[key], place)
                 elif one in session.inline:
                     place = Place(f"{self.path}#{SESSION}{name}#{one}")
                     bubbles[one] = place, session.inline[one]
@@ -242,15 +242,15 @@ class EditorState:
                     continue
                 header = session.listed.get(one, {})
                 diff = diffs.get(diff_of(bubble) or "")
-                yield from messages_of_bubble(one, masked(dict(bubble)), header, place, model, diff)
+                yield from messages_of_bubble(one, dict(bubble), header, place, model, diff)
 
     def _diffs(self, name: str, bubbles: Iterable[Mapping[str, Any] | Problem]) -> dict[str, Any]:
         """The changes of files that these messages refer to, by their ids."""
         wanted = {diff for one in bubbles if not isinstance(one, Problem) and (diff := diff_of(one))}
         keys = {f"{DIFF}{name}:{one}": one for one in wanted}
         rows, _ = self._values(list(keys))
-        found = {keys[key]: decoded(value, Place(self.path)) for key, value in rows.items()}
-        return {one: masked(dict(value)) for one, value in found.items() if not isinstance(value, Problem)}
+        found = {keys[key]: record_of(value, Place(self.path)) for key, value in rows.items()}
+        return {one: value for one, value in found.items() if not isinstance(value, Problem)}
 
     def _values(self, keys: list[str]) -> tuple[dict[str, Any], dict[str, Problem]]:
         return rows_of(self._database, f"SELECT key, value FROM {_TABLE} WHERE key", keys)
@@ -290,8 +290,8 @@ class EditorState:
         query = f"SELECT {', '.join(columns)} FROM composerHeaders WHERE composerId = ?"
         for values in self._database.fetch(query, (name,)):
             row = dict(zip(columns, values, strict=True))
-            value = decoded(row.get("value"), Place(self.path))
-            return ({} if isinstance(value, Problem) else masked(dict(value))), row
+            value = record_of(row.get("value"), Place(self.path))
+            return ({} if isinstance(value, Problem) else value), row
         return {}, {}
 
     def _header_columns(self) -> list[str]:
@@ -323,7 +323,7 @@ class EditorState:
         if "/" in workspace or workspace.startswith("."):
             return None
         document = object_of(setting(self._fs, f"{self.folder}/workspaceStorage/{workspace}/workspace.json"))
-        return path_of(document.get("folder")) or path_of(document.get("workspace"))
+        return path_of(text_or_none(document.get("folder")) or text_or_none(document.get("workspace")))
 
     def _old_places(self) -> dict[str, tuple[str | None, dict[str, Any]]]:
         """The folder of each session, and what old versions say of it, in the databases of the workspaces."""
@@ -372,8 +372,9 @@ def _folder(document: Mapping[str, Any]) -> str | None:
     located = object_of(object_of(document.get("agentLocation")).get("environment"))
     for uri in (object_of(document.get("workspaceIdentifier")).get("uri"), located.get("uri")):
         stated = object_of(uri)
-        path = text_or_none(stated.get("fsPath")) or path_of(stated.get("external")) or path_of(uri)
-        if path:
+        if path := text_or_none(stated.get("fsPath")):
+            return path
+        if path := path_of(text_or_none(stated.get("external")) or text_or_none(uri)):
             return path
     repositories = map(object_of, list_of(document.get("trackedGitRepos")))
     return next(filter(None, (text_or_none(one.get("repoPath")) for one in repositories)), None)

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
+from sessionary.layouts.agents.rows import decoded, stored_bytes
 from sessionary.model import (
     AGENT,
     HARNESS,
@@ -22,6 +23,7 @@ from sessionary.model import (
     Other,
     Part,
     Place,
+    Problem,
     Text,
     Thinking,
     ToolCall,
@@ -66,6 +68,16 @@ def masked(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+def record_of(data: Any, place: Place) -> dict[str, Any] | Problem:
+    """The object that a row holds, with keys of encryption masked."""
+    value = decoded(data, place)
+    if isinstance(value, Problem):
+        return value
+    stored = stored_bytes(data)
+    may_hold_one = _SECRET.encode() in stored or b"\\u" in stored
+    return masked(dict(value)) if may_hold_one else dict(value)
+
+
 def masked_bytes(data: bytes) -> bytes:
     """The bytes of a record with every key of encryption masked; the same bytes if there is none."""
     from sessionary.codec import Undecodable, decode, encode_line, sanitize
@@ -85,14 +97,13 @@ def messages_of(
     """The messages that a record holds; one of another shape is shown as it is.
 
     Args:
-        record: an object with ``role`` and ``content``, the latter also below ``message``.
+        record: an object with ``role`` and ``content``, the latter also below ``message``; see `masked`.
         place: where it is stored.
         model: the model, if the record does not name it.
         paired: False where results are not stored, so that no call waits for one.
     """
     from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs none of it
 
-    masked(record)
     body = record["message"] if isinstance(record.get("message"), dict) else record
     role, content = text_or_none(record.get("role")) or text_or_none(body.get("role")), body.get("content")
     empty = Message(

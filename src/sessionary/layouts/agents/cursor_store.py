@@ -11,15 +11,15 @@ import os
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from sessionary.disk.fs import Fs, not_found
 from sessionary.errors import Corrupt
-from sessionary.layouts.agents.cursor_messages import masked, masked_bytes, messages_of
+from sessionary.layouts.agents.cursor_messages import masked, masked_bytes, messages_of, record_of
 from sessionary.layouts.agents.damaged_rows import rows_of, unreadable
+from sessionary.layouts.agents.editor_folders import path_of
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
+from sessionary.layouts.agents.rows import PAGE, cursor_behind, read_before, stored_bytes
 from sessionary.layouts.base import MayMatch
 from sessionary.layouts.sqlite import Database
 from sessionary.model import (
@@ -115,10 +115,10 @@ class ChatStore:
             return masked({str(key): value for key, value in rows.items()}), None
         (data,) = (stored_bytes(value) for value in rows.values())
         try:
-            value = decoded(bytes.fromhex(data.decode("ascii")), place)
+            value = record_of(bytes.fromhex(data.decode("ascii")), place)
         except ValueError:
-            value = decoded(data, place)
-        return ({}, value) if isinstance(value, Problem) else (masked(dict(value)), None)
+            value = record_of(data, place)
+        return ({}, value) if isinstance(value, Problem) else (value, None)
 
     def _root(self, name: str | None) -> tuple[dict[int, list[bytes]] | None, Problem | None]:
         """The fields of the root, and what is wrong with it; None for the fields if they cannot be read."""
@@ -145,7 +145,10 @@ class ChatStore:
         nested = bool(of_parent) or document.get("isSubagent") is True
         for name, value in (
             ("title", None if title in _UNNAMED else title),
-            ("cwd", text_or_none(document.get("cwd")) or next(filter(None, map(path_of, uris)), None)),
+            (
+                "cwd",
+                text_or_none(document.get("cwd")) or next(filter(None, map(path_of, map(_utf8, uris))), None),
+            ),
             (
                 "parent",
                 text_or_none(of_parent.get("parentAgentId") or of_parent.get("rootParentAgentId")),
@@ -189,29 +192,16 @@ def missing(place: Place) -> Problem:
     )
 
 
-def path_of(uri: Any) -> str | None:
-    """The path in a URI of a file; None for anything else."""
-    text = uri.decode("utf-8", "replace") if isinstance(uri, bytes) else uri
-    if not isinstance(text, str) or not text.startswith("file://"):
-        return None
-    try:
-        path = unquote(urlsplit(text).path)
-    except ValueError:
-        return None
-    is_drive = path[2:3] == ":" and path[1:2].isalpha()
-    return (path[1:] if is_drive else path) or None
-
-
 def _message(name: str, data: bytes, place: Place, model: str | None) -> Iterator[Item]:
     """The messages of one blob."""
     if data.startswith(b"{"):
-        value = decoded(data, place)
-        yield from [value] if isinstance(value, Problem) else messages_of(dict(value), place, model=model)
+        value = record_of(data, place)
+        yield from [value] if isinstance(value, Problem) else messages_of(value, place, model=model)
         return
     fields = _fields(data) or {}
-    inner = decoded(fields[_JSON][0], place) if fields.get(_JSON) else {}
+    inner = record_of(fields[_JSON][0], place) if fields.get(_JSON) else {}
     if not isinstance(inner, Problem) and inner.get("role"):
-        yield from messages_of(dict(inner), place, model=model)
+        yield from messages_of(inner, place, model=model)
         return
     text = _text(fields)
     outputs = masked({"outputs": [_utf8(one) for one in fields.get(_OUTPUT, [])]})["outputs"]
@@ -221,7 +211,7 @@ def _message(name: str, data: bytes, place: Place, model: str | None) -> Iterato
     role = "user" if fields.get(_USER, [b""])[0] else "assistant"
     content = [text] if text else []
     content += [] if isinstance(inner, Problem) else list_of(inner.get("content"))
-    yield from messages_of({"role": role, "content": content}, place, model=model)
+    yield from messages_of(masked({"role": role, "content": content}), place, model=model)
     if results := [ToolResult(None, one) for one in outputs if one]:
         yield Message("tool", TOOL, tuple(results), place=place)
 

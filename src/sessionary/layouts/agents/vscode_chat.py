@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import is_file, is_folder, not_found, read_bytes, size_of
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
+from sessionary.layouts.agents.editor_folders import path_of, settings_folder
 from sessionary.layouts.agents.fields import decoded, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.mutation_log import Missing, MutationLog, is_change, is_undone
@@ -77,11 +77,7 @@ class VsCodeChatLayout(LogLayout):
 
     @classmethod
     def default_home(cls) -> Path:
-        if sys.platform == "win32":
-            return Path(os.environ.get("APPDATA") or os.path.expanduser("~/AppData/Roaming"))
-        if sys.platform == "darwin":
-            return Path(os.path.expanduser("~/Library/Application Support"))
-        return Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
+        return Path(settings_folder())
 
     def resume_command(self, ref: SessionRef) -> list[str]:
         """The command that opens the editor; the chat is in its history."""
@@ -277,9 +273,9 @@ class VsCodeChatLayout(LogLayout):
         return MutationLog(state)
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
-        if path := _path_of(self._workspace(ref, "folder")):
+        if path := path_of(self._workspace(ref, "folder")):
             yield Fact("cwd", path, 1)
-        elif (path := _path_of(self._workspace(ref, "workspace"))) and path.endswith(".code-workspace"):
+        elif (path := path_of(self._workspace(ref, "workspace"))) and path.endswith(".code-workspace"):
             yield Fact("cwd", os.path.dirname(path), 1)
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
@@ -371,18 +367,6 @@ def _indexed(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
         else None
     )
     return object_of(object_of(value).get("entries"))
-
-
-def _path_of(uri: str | None) -> str | None:
-    """The path in a URI; None if there is none."""
-    from urllib.parse import unquote, urlsplit  # here, since a list that reads nothing needs neither
-
-    try:
-        path = unquote(urlsplit(uri or "").path)
-    except ValueError:
-        return None
-    drive = re.fullmatch(r"/([A-Za-z]:.*)", path, re.DOTALL)
-    return drive[1] if drive else path or None
 
 
 def _place_of(path: str) -> str | None:

@@ -15,7 +15,7 @@ import pytest
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
 from sessionary.layouts.agents.cursor import CursorLayout
-from sessionary.layouts.agents.cursor_store import ChatStore, path_of
+from sessionary.layouts.agents.cursor_store import ChatStore
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import (
     AGENT,
@@ -346,12 +346,6 @@ def test_a_fingerprint_changes_with_the_log(home: Path, chat: Chat) -> None:
     assert layout(home).fingerprint(ref(home)) == b"", "it was changed a moment ago"
     (chat.folder / "store.db-wal").write_bytes(b"more")
     assert later.fingerprint(ref(home)) != before
-
-
-def test_urls_of_folders() -> None:
-    assert path_of("file:///home/u/a%20b") == "/home/u/a b"
-    assert path_of(b"file:///c%3A/Users/u") == "c:/Users/u"
-    assert [path_of(one) for one in ("https://x/y", "file://", "file://[", None, b"\xff", 3)] == [None] * 6
 
 
 def test_a_record_that_is_not_there(home: Path, chat: Chat) -> None:
