@@ -8,7 +8,7 @@ from typing import Any
 from sessionary.codec import encode_line, sanitize
 from sessionary.escaping import harmless_json
 from sessionary.export.steps import Head
-from sessionary.model import Part, Problem, Text, Thinking, ToolCall, ToolResult, Usage
+from sessionary.model import Part, Text, Thinking, ToolCall, ToolResult, Usage
 from sessionary.transcript.typed import Numbered
 
 
@@ -65,11 +65,6 @@ def of_usage(usage: Usage | None) -> dict[str, Any] | None:
     if usage is None:
         return None
     return {name: getattr(usage, name) for name in usage.__struct_fields__}
-
-
-def of_problem(problem: Problem) -> dict[str, Any]:
-    """A problem."""
-    return problem.as_dict()
 
 
 def of_time(time: datetime | None) -> str | None:

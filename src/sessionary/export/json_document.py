@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sessionary.export.documents import json_text, of_head, of_message, of_problem
+from sessionary.export.documents import json_text, of_head, of_message
 from sessionary.export.losses import Report
 from sessionary.export.steps import Begin, End, Steps
 from sessionary.transcript.typed import Numbered
@@ -36,7 +36,7 @@ def write(steps: Steps, report: Report) -> Iterator[str]:
         if isinstance(step, Begin):
             if sessions:
                 yield from _begin_child(sessions[-1])
-            problems = json_text([of_problem(one) for one in step.problems])
+            problems = json_text([one.as_dict() for one in step.problems])
             sessions.append(_Open(f'], "problems": {problems}, "subagents": ['))
             lead = "{" if step.depth else ""
             yield f'{lead}"session": {json_text(of_head(step.head))}, "messages": ['

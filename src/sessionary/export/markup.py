@@ -23,7 +23,8 @@ _PLAIN = ("html_block", "html_inline", "reference", "image", "entity", "autolink
 _CODE = ("fence", "code_block")
 _ACTIVE = re.compile(r"[<\[]")
 _TICKS = re.compile(r"\\`|`+")
-_LINK = re.compile(r"\](\(|:)(?=[ \n]{0,9}([^\s)]*))")
+_RUNS = re.compile("`+")
+_LINK = re.compile(r"\](\(|:)(?=\s*([^\s)]*))")
 _SAFE = re.compile(r"(?i)(?:https?://|mailto:|[#./]|[\w-]*(?:[/.)]|$))[^&\\]*")
 
 
@@ -73,13 +74,13 @@ def _inert_block(text: str) -> str:
         ticks = opened[0]
         if ticks[0] == "\\":
             continue
-        closed = next((one for one in re.finditer("`+", text[at:]) if one[0] == ticks), None)
+        closed = next((one for one in _RUNS.finditer(text, at) if one[0] == ticks), None)
         if closed is None:
             continue
-        if "|" not in text[at : at + closed.start()]:
-            pieces += [_inert_inline(text[end : opened.start()]), text[opened.start() : at + closed.end()]]
-            end = at + closed.end()
-        at += closed.end()
+        if "|" not in text[at : closed.start()]:
+            pieces += [_inert_inline(text[end : opened.start()]), text[opened.start() : closed.end()]]
+            end = closed.end()
+        at = closed.end()
     return "".join([*pieces, _inert_inline(text[end:])])
 
 

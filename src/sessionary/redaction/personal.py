@@ -17,11 +17,13 @@ MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
 OPTIONAL: Mapping[str, str] = {"mail address": MAIL}
 """Rules that are off until the rules file of the user turns them on."""
 
-_SLASH = r"[\\/]{1,4}"  # in JSON text a backslash is doubled, within a string of it twice
+# In JSON text a backslash is doubled, within a string of it twice. A pattern is fast if it begins with a set of
+# characters, so what must not stand in front is looked for behind the first one.
+_BEGIN = r"[\\/-](?:(?<![\w.~-].)|(?<=/mnt/[a-z].))"
 _HOMES = (
-    rf"(?<![\w.~-])(?:[A-Za-z]:|/mnt/[a-z])?{_SLASH}(?:home|Users){_SLASH}[^\\/\s\"'`<>|:*?,;()\[\]{{}}]+"
+    r"[\\/]{0,3}(?:home|Users)[\\/]{1,4}[^\\/\s\"'`<>|:*?,;()\[\]{}]+",
+    r"(?<=-)(?:home|Users)-[A-Za-z0-9]+",
 )
-_SLUGS = r"(?<![\w-])-(?:home|Users)-[A-Za-z0-9]+"
 _IN_PATH = re.compile(r"(?:^|[\\/])(?:home|Users)[\\/]+([^\\/\x00-\x1f]+)")
 _NOT_A_NAME = frozenset(
     "admin administrator agent app build code coder default dev developer docker git guest home node public root"
@@ -46,10 +48,12 @@ def personal_rules(home: str, user: str, paths: Iterable[str | None] = ()) -> di
         key=len,
         reverse=True,
     )
-    folders = [_HOMES, _SLUGS]
-    if len(home.strip(os.sep).split(os.sep)) > 1:  # neither / nor /root: those identify no user
-        folders.insert(0, rf"(?<![\w.-]){re.escape(home.rstrip(os.sep))}(?![\w.-])")
-    rules = {"home folder": "|".join(folders)}
+    places = list(_HOMES)
+    if home.rstrip(os.sep).count(os.sep) > 1:  # neither / nor /root: those identify no user
+        place = home.strip(os.sep)
+        slug = place.replace(os.sep, "-")
+        places += [rf"(?<=[\\/]){re.escape(place)}(?![\w.-])", rf"(?<=-){re.escape(slug)}(?![\w.])"]
+    rules = {"home folder": f"{_BEGIN}(?:{'|'.join(places)})"}
     if known:
         rules["user name"] = rf"(?i)(?<![A-Za-z0-9])(?:{'|'.join(known)})(?![A-Za-z0-9])"
     return rules

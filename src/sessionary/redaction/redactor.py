@@ -15,7 +15,7 @@ from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
 from sessionary.errors import Invalid
-from sessionary.redaction.rules import ALWAYS_KEYS, BY_KEY, COMMON, MARK, SECRET_KEYS
+from sessionary.redaction.rules import ALWAYS_KEYS, BY_KEY, COMMON, HINTS, MARK, SECRET_KEYS
 
 Mark = Callable[[str, str], str]
 """What stands for a secret, given the name of the rule and the secret."""
@@ -50,7 +50,7 @@ class Redaction:
     ) -> None:
         asked = {**(COMMON if common else {}), **(rules or {})}
         chosen = {name: text for name, text in asked.items() if text is not None}
-        self._rules = [(name, _compiled(name, text)) for name, text in chosen.items()]
+        self._rules = [(name, _compiled(name, text), HINTS.get(text)) for name, text in chosen.items()]
         self._keys = SECRET_KEYS if common else ALWAYS_KEYS
         self._mark = mark
         self.digest: bytes = sha256("\0".join(chosen.values()).encode()).digest()
@@ -66,7 +66,10 @@ class Redaction:
     def _plain(self, text: str) -> str:
         """Apply each rule to what no earlier rule has matched."""
         pieces = [text]  # at odd places stand marks
-        for name, rule in self._rules:
+        lower = text.lower()
+        for name, rule, hints in self._rules:
+            if hints is not None and not any(hint in lower for hint in hints):
+                continue
             if any(rule.search(piece) for piece in pieces[::2]):
                 pieces = [
                     new

@@ -52,6 +52,51 @@ COMMON: Mapping[str, str] = {
 }
 """Secrets that are recognised by their form, by the name of the rule."""
 
+_JOINTS = ("", "_", "-")
+_NAMES = [
+    f"{one}{joint}{other}"
+    for one, other in (
+        ("api", "key"), ("access", "key"), ("private", "key"), ("auth", "token"), ("access", "token"),
+        ("refresh", "token"), ("session", "token"),
+    )
+    for joint in _JOINTS
+]  # fmt: skip
+
+HINTS: Mapping[str, tuple[str, ...]] = {
+    COMMON[name]: hints
+    for name, hints in {
+        "private key": ("private key",),
+        "AWS access key": ("akia", "asia"),
+        "GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        "GitLab token": ("glpat-",),
+        "Slack token": ("xox", "xapp-"),
+        "Slack webhook": ("hooks.slack.com",),
+        "key of a model provider": ("sk-", "xai-", "gsk_", "hf_", "r8_", "pplx-"),
+        "Google API key": ("aiza",),
+        "Google token": ("ya29.", "gocspx-"),
+        "Stripe key": ("k_live_", "k_test_", "whsec_"),
+        "npm token": ("npm_",),
+        "PyPI token": ("pypi-",),
+        "JSON web token": ("eyj",),
+        "bearer token": ("bearer",),
+        "authorization header": ("authorization",),
+        "cookie": ("cookie",),
+        "account key": ("key=",),
+        "assigned secret": (*_NAMES, "secret", "passphrase", "password", "passwd"),
+        "environment variable": (
+            "token",
+            "secret",
+            "passw",
+            "passphrase",
+            "_pass",
+            "_pwd",
+            "_key",
+            "credential",
+        ),
+    }.items()
+}
+"""For slow rules, by pattern: text without any of these words, in lower case, cannot match."""
+
 BLOB_KEY = "blobEncryptionKey"
 
 ALWAYS: Mapping[str, str] = {

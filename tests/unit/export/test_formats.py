@@ -22,6 +22,7 @@ SCHEMA = json.loads((ROOT / "docs" / "export.schema.json").read_text("utf-8"))
 HOSTILE = (
     "<script>alert(1)</script> <svg onload=alert(1)> <img src=x onerror=alert(1)>"
     " [a](javascript:alert(1)) [b](data:text/html,x) [c](java&#115;cript:alert(1)) ![d](https://t.example/p.png)"
+    " [g](" + " " * 30 + "javascript:alert(1)) [h](\n javascript:alert(1))"
     " <javascript:alert(1)> [e][f]\n\n[f]: javascript:alert(1)\n\n</details></blockquote><h1>\n"
     "| ` | <img src=x> | ` |\n|---|---|---|\n\n<div onclick=alert(1)>\n```\n</pre><script>alert(2)</script>\n"
     "\x1b]0;title\x07 \u202egnp.exe \u2066 \ud83d \x00"

@@ -9,6 +9,8 @@ import pytest
 from sessionary.errors import Invalid, NotFound
 from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
+from sessionary.redaction.rules import COMMON, HINTS
+from tests.unit.sync.test_redaction import SAMPLES
 
 AWS = "AKIA" + "ABCD" * 4
 OTHER = "AKIA" + "WXYZ" * 4
@@ -99,9 +101,9 @@ def personal(text: str) -> str:
         ("cat /home/ada/x", "cat [redacted]/x"),
         ("/home/carl/x", "[redacted]/x"),
         ("/Users/carl", "[redacted]"),
-        (r"C:\Users\Carl\x", r"[redacted]\x"),
-        (r"C:\\Users\\Carl\\x", r"[redacted]\\x"),
-        ("/mnt/c/Users/Carl/x", "[redacted]/x"),
+        (r"C:\Users\Carl\x", r"C:[redacted]\x"),
+        (r"C:\\Users\\Carl\\x", r"C:[redacted]\\x"),
+        ("/mnt/c/Users/Carl/x", "/mnt/c[redacted]/x"),
         ("-home-carl-app", "[redacted]-app"),
         ("by Ada and zoe", "by [redacted] and [redacted]"),
         ("signed: Bob Ray", "signed: [redacted]"),
@@ -111,6 +113,19 @@ def personal(text: str) -> str:
 )
 def test_home_folders_and_user_names(text: str, expected: str) -> None:
     assert personal(text) == expected
+
+
+def test_a_home_folder_at_another_place() -> None:
+    redact = Redaction(personal_rules("/srv/people/x1", ""), common=False)
+    text = "/srv/people/x1/app -srv-people-x1-app a/srv/people/x1 /srv/people/x12"
+    assert redact.text(text) == "[redacted]/app [redacted]-app a/srv/people/x1 /srv/people/x12"
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_the_words_that_a_rule_needs_are_in_what_it_matches(name: str) -> None:
+    found = SAMPLES[name]
+    assert any(hint in found.lower() for hint in HINTS.get(COMMON[name], (found.lower(),)))
+    assert Redaction({name: COMMON[name]}, common=False).text(found) != found
 
 
 def test_a_general_name_is_masked_in_paths_only() -> None:
