@@ -30,5 +30,5 @@ th, td { border: 1px solid var(--line); padding: .2rem .6rem; }
 blockquote { margin: .5rem 0; padding-left: .9rem; border-left: 3px solid var(--line); color: var(--dim); }
 .failed, .problem { color: var(--bad); }
 footer { border-top: 1px solid var(--line); margin-top: 2rem; font-size: .85rem; color: var(--dim); }
-@media print { details:not([open]) > *:not(summary) { display: none; } section { break-inside: avoid; } }
+a { color: var(--user-line); }
 """.strip()

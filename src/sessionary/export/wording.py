@@ -10,7 +10,7 @@ from sessionary.codec import sanitize
 from sessionary.escaping import harmless
 from sessionary.export.losses import CODES, Loss, Report
 from sessionary.export.steps import Head
-from sessionary.model import COMPACTION, PERSON, Message, ToolCall
+from sessionary.model import COMPACTION, PERSON, TOOL, Message, ToolCall
 from sessionary.transcript.telling import telling_arguments
 
 _SPEAKERS = {
@@ -31,8 +31,8 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 
 def speaker(message: Message) -> str:
     """Who speaks."""
-    if message.origin == PERSON:
-        return "User"
+    if message.origin in (PERSON, TOOL):
+        return "User" if message.origin == PERSON else "Tool"
     if message.origin == COMPACTION:
         return "Summary of earlier messages"
     return _SPEAKERS.get(message.role or "", one_line(message.role or "Record"))
