@@ -105,6 +105,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` what its models used and when.
     `version` is that of the agent which wrote it last.
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
+    `archived` is True for one that only the archive has any more.
     """
 
     ref: SessionRef
@@ -125,6 +126,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     usage: list[TimedUsage] = field(default_factory=list)
     nested: bool = False
     version: str | None = None
+    archived: bool = False
 
     @property
     def models(self) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sessionary.errors import RemoteError
+from sessionary.sync.folder_remote import FolderRemote
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.remote_suite import RemoteTests
@@ -54,6 +55,24 @@ class TestFile(RemoteTests):
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         with closing(sqlite3.connect(self.path)) as base, base:
             base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?, 0)", (space, block, data))
+
+
+class TestFolder(RemoteTests):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path
+
+    def remote(self, tenant: str = "me") -> Any:
+        return FolderRemote(str(self.path / tenant))
+
+    def get_raw(self, space: str, block: str) -> Any:
+        path = self.path / "me" / "blocks" / space / block
+        return path.read_bytes() if path.exists() else None
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        path = self.path / "me" / "blocks" / space / block
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 class TestChaosAtRest(TestMemory):

@@ -34,6 +34,7 @@ COMMANDS = (
     "mv",
     "brainstorm",
     "feature",
+    "archive",
     "sync",
     "demo",
 )
@@ -42,7 +43,7 @@ COMMANDS = (
 _MODULES = {
     **dict.fromkeys(("rename", "fork", "rewind", "restore-backup"), "changes_cmd"),
     "trash": "undo_cmd",
-    **dict.fromkeys(("work", "brainstorm", "feature", "sync"), "groups"),
+    **dict.fromkeys(("work", "brainstorm", "feature", "archive", "sync"), "groups"),
 }
 """The modules of commands that share one; every other command has a module of its own."""
 

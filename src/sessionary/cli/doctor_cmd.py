@@ -71,6 +71,8 @@ def _lines(one: AgentState, now: datetime) -> Iterator[str]:
     if one.leftovers:
         count = formatting.count(len(one.leftovers), "file or folder", "files or folders")
         yield from _below(f"{count} of sessions that are gone: `sessionary check --notes` names them")
+    if one.unkept:
+        yield from _below(f"{one.unkept:,} of them not archived: `sessionary archive run` keeps a copy")
     if one.failure is not None:
         yield from _below(output.paint(f"cannot be read: {one_line(one.failure.message)}", "red"))
 
@@ -120,6 +122,7 @@ def _agent(one: AgentState) -> dict[str, Any]:
         "retention": None if one.retention is None else one.retention._asdict(),
         "leaving": [{"id": summary.ref.session_id, "updated": summary.updated} for summary in one.leaving],
         "leftovers": [problem.path for problem in one.leftovers],
+        "leaving_unarchived": one.unkept,
         "error": None if one.failure is None else one.failure.message,
     }
 

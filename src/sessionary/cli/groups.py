@@ -1,4 +1,4 @@
-"""The groups of commands `work`, `brainstorm`, `feature` and `sync`; their commands lie in packages of these names."""
+"""The groups of commands: `work`, `brainstorm`, `feature`, `archive` and `sync`, each with a package of its name."""
 
 from __future__ import annotations
 
@@ -137,6 +137,36 @@ def feature_command() -> None:
     """Manage features of a project: plan, state and history.
 
     They follow the contract of the orchestrator and are stored in .ai-session/ below the folder of the project.
+    """
+
+
+_ARCHIVE = {
+    "add": "keeping",
+    "run": "keeping",
+    "list": "reading",
+    "verify": "reading",
+    "restore": "restoring",
+    "rm": "restoring",
+}
+
+
+@click.command(
+    "archive",
+    cls=LazyGroup,
+    places=places_in("sessionary.cli.archive", _ARCHIVE),
+    epilog="""\b
+Examples:
+  sessionary archive run
+  sessionary archive list
+  sessionary archive restore 3f0c81d2
+  sessionary archive verify
+""",
+)
+def archive_command() -> None:
+    """Keep byte-exact copies of sessions, before their agents delete them.
+
+    Sources are only read. A session whose source is gone stays in `sessionary list`, and `show` and `search` read
+    it from the archive.
     """
 
 

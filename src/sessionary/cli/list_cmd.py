@@ -111,7 +111,8 @@ def list_command(
     Sessions of sub-agents are only counted, unless --all lists them; --json includes them, each with its
     parent. WHEN is the time of the newest message; order, --since and --until use it. If no message has a
     time, the times of the files are used. A time in the future is ignored and reported as a note by
-    `sessionary check`. KIND is shown if there are several kinds.
+    `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that only the
+    archive has any more.
 
     HEALTH is the worst problem found: ok; stray (bytes that are not a record); hides (data that other readers
     do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
@@ -199,6 +200,8 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
 def _title(summary: Summary, depth: int) -> str:
     """The title; that of a sub-session is indented, that of a fork names its origin."""
     title, parent = summary.title or "-", summary.parent
+    if summary.archived:
+        title = f"(archived) {title}"
     if depth:
         return "  " * (depth - 1) + "└ " + one_line(title)
     if parent and parent != summary.ref.session_id:
@@ -236,6 +239,9 @@ def _say_more(home: Path | None, chosen: list[Summary], left_out: int, *, all_: 
     if left_out:
         do = "session does" if left_out == 1 else "sessions do"
         output.aside(f"{left_out:,} {do} not match these filters")
+    if kept := sum(one.archived and not one.nested for one in chosen):
+        are = "session is" if kept == 1 else "sessions are"
+        output.aside(f"{kept:,} {are} only in the archive; `sessionary archive list --gone` lists them")
     if hidden := len(chosen) - shown:
         output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
     damaged = sum(one.health not in formatting.WELL for one in chosen)

@@ -43,7 +43,10 @@ def overview() -> int:
     )
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
-    output.lines(_named("deleted soon by its agent", _leaving(workspace), short, "yellow"))
+    leaving = _leaving(workspace)
+    output.lines(_named("deleted soon by its agent", leaving, short, "yellow"))
+    if unkept := workspace.archived.lacks(leaving):
+        output.line(f"{len(unkept):,} of them not archived: sessionary archive run")
     output.line()
     first = short[own[0].ref]
     output.line(

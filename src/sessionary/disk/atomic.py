@@ -108,6 +108,28 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode
         raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
 
 
+def create_from(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, durable: bool = True) -> None:
+    """As `create`, with bytes that are made one after the other: they need not fit into memory.
+
+    An error of `data` is raised as it is, and the file is not created.
+    """
+    temp = temp_name(path)
+    refuse_placeholder(fs, path, "create")
+    try:
+        write_new(fs, temp, data, None, durable)
+        link_or_copy(fs, temp, path)
+        if durable:
+            sync_dir(fs, os.path.dirname(path) or ".")
+    except FileExistsError:
+        raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
+    except OSError as error:
+        if isinstance(error, SessionaryError):
+            raise
+        raise storage_failed(error, "create", path) from error
+    finally:
+        _discard(fs, temp)
+
+
 class _Made(Enum):
     """Result of creating a file without a name first."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from sessionary.layouts.base import HasRecency, Layout, Recency
@@ -45,9 +44,8 @@ def targets(
         refs: the sessions.
     """
     found: list[tuple[float, str, Target]] = []
-    for _, those in groupby(refs, attrgetter("kind")):
+    for layout, those in groupby(refs, layout_of):
         some = list(those)
-        layout = layout_of(some[0])
         in_files = layout if isinstance(layout, HasRecency) else None
         recencies = (
             [(ref, in_files.recency(ref)) for ref in some] if in_files else _summed_up(layout, catalog, some)

@@ -108,7 +108,7 @@ class Guard(Step):
                     pieces = agreed.pieces.get(part.name)
                     known[part.name] = match(self._fs, sent[part.name], pieces, None)
                     held |= {one.name: Held(item_chain(one), why) for one, why in kept.items()}
-            elif part.name not in allowed:
+            elif part.name not in allowed and not self._rules.exact:
                 one = self._mine(here, part, agreed, matched[part.name])
                 if one is not None:
                     held[part.name] = one

@@ -213,7 +213,7 @@ class Surveyor:
 
     def _local(self, ref: SessionRef, part: Part, stamp: Stamp, touched: float) -> LocalPart:
         size = stamp[1]
-        if part.kind is not PartKind.DOCUMENT:
+        if part.kind is not PartKind.DOCUMENT and not self._rules.exact:
             with LineFile(part.path, self._fs) as file:
                 size = whole_lines(file, size)
         plain = LocalPart(part.name, part.kind, part.path, size, stamp, touched, stamp[1] - size)

@@ -313,7 +313,7 @@ class Pusher(Step):
             drafts = draft_all(self._fs, mine, in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
             versioned, above = self._versioned(drafts), self._states.above(name)
-            claims = Claims(taken, marks, allowed, items, versioned, above)
+            claims = Claims(taken, marks, allowed, items, versioned, above, self._rules.history)
             intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), claims)
             if not note:
                 undo, note = rewinds.by_push(self._layout, agreed.head, intended.head, mine)

@@ -10,10 +10,11 @@ object is bound to one tenant. `sessionary.testing.remote_suite` has a test for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from sessionary.errors import RemoteError
+from sessionary.errors import Invalid, RemoteError
 
 LARGEST_BLOCK = 384 << 10
 """Bytes that a remote MUST be able to store in one block, and in one head."""
@@ -161,6 +162,20 @@ class Remote(Protocol):
         cannot remove anything MUST raise one always.
         """
         ...
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*")
+
+
+def check_name(name: str) -> str:
+    """Return the name of a block, a space or a head.
+
+    Raises:
+        Invalid: it has other characters than ``A-Z a-z 0-9 . _ -``, or only dots.
+    """
+    if not _NAME.fullmatch(name):
+        raise Invalid(f"{name!r} is not a valid name of a block or head: A-Z a-z 0-9 . _ - are allowed")
+    return name
 
 
 def refuse_large(name: str, data: bytes, most: int = LARGEST_BLOCK) -> None:

@@ -12,6 +12,7 @@ from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.redaction import Redaction
 from sessionary.sync import bundles
+from sessionary.sync.heads import HISTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,16 @@ class Rules:
         exclude: patterns of which none may match.
         logs: include event logs. They are large, and not needed to resume a session.
         redact: redaction before sending; None for none.
+        exact: send all bytes, as an archive does: also those behind the last newline of a journal, and damaged files.
+        history: how many earlier generations a head lists.
     """
 
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     logs: bool = False
     redact: Redaction | None = None
+    exact: bool = False
+    history: int = HISTORY
 
     def admits(self, project: str | None) -> bool:
         """True if sessions of this project are synchronised; sessions without a project have ``""``."""

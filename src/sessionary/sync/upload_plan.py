@@ -81,6 +81,7 @@ class Claims:
         items: for immutable files among them, the chain of their bytes.
         versioned: documents whose earlier versions are kept; see `versions_kept`.
         above: the number of the head is higher than this.
+        history: how many earlier generations the head lists.
     """
 
     taken: Collection[str] = ()
@@ -89,6 +90,7 @@ class Claims:
     items: Mapping[str, str] = field(default_factory=dict)
     versioned: Collection[str] = ()
     above: int = 0
+    history: int = HISTORY
 
 
 def draft_all(
@@ -194,7 +196,7 @@ def next_head(
         if done or one.part.kind != PartKind.DOCUMENT.value:
             before = name in parts and parts[name].redacted
             parts[name] = msgspec.structs.replace(one.part, redacted=before or one.part.redacted)
-    past = (*old.history, Past(old.gen, stamp.at, rewound))[-HISTORY:] if rewound else old.history
+    past = (*old.history, Past(old.gen, stamp.at, rewound))[-claims.history :] if rewound else old.history
     count = max(old.count, claims.above) + 1
     return msgspec.structs.replace(
         old,

@@ -33,6 +33,7 @@ class AgentState:
         retention: when the agent deletes them; None if it keeps them.
         leaving: the sessions that it will delete within a week, the first to go first.
         leftovers: a note on each file or folder of a session whose own file is missing.
+        unkept: how many of those the archive does not have.
         failure: what could not be read; None if everything was.
     """
 
@@ -46,6 +47,7 @@ class AgentState:
     retention: Retention | None = None
     leaving: list[Summary] = field(default_factory=list)
     leftovers: list[Problem] = field(default_factory=list)
+    unkept: int = 0
     failure: StorageFailed | None = None
 
 

@@ -46,6 +46,7 @@ def of_summary(summary: Summary, prices: Prices) -> dict[str, Any]:
         "cost": dollars(used.cost),
         "unpriced": used.unpriced if states_usage else None,
         "stated_cost": dollars(used.usage.cost),
+        "archived": summary.archived,
     }
 
 

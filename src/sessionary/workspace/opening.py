@@ -10,7 +10,7 @@ from sessionary.codec.problems import CODES
 from sessionary.disk.fs import Fs, is_folder
 from sessionary.errors import InvalidId, Unsupported
 from sessionary.layouts.base import Layout, Resumes
-from sessionary.model import Problem, Severity, Summary
+from sessionary.model import Problem, SessionRef, Severity, Summary
 
 _ARGUMENT = re.compile(r"[^\s\x00-\x1f\x7f-][^\x00-\x1f\x7f]*")
 """An argument that no program takes for an option, and that a terminal prints as it is."""
@@ -89,3 +89,20 @@ def _concerns(problem: Problem) -> bool:
     if problem.severity >= Severity.hides_data or problem.code in _MAY_BE_REFUSED:
         return True
     return problem.severity > Severity.note and problem.code in CODES and CODES[problem.code].stops
+
+
+def refuse_archived(ref: SessionRef, *, in_place: bool) -> Unsupported:
+    """The error for a session that only the archive has any more: its agent cannot continue what it does not have.
+
+    Args:
+        ref: the session.
+        in_place: it can be put back into the store of its agent.
+    """
+    command = f"`sessionary archive restore {ref.session_id}`"
+    back = f"{command} puts it back" if in_place else f"{command[:-1]} --to DIR` writes its files to a folder"
+    return Unsupported(
+        f"only the archive has {ref.session_id}: its agent has deleted it",
+        session=ref.session_id,
+        path=ref.locator,
+        hint=f"{back}; `sessionary show {ref.session_id}` prints it",
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,7 +24,9 @@ from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.session_ids import LATEST
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace.failures import gathered, in_turn
+from sessionary.workspace.archive_index import Key
+from sessionary.workspace.archive_view import ArchiveView
+from sessionary.workspace.failures import Found, gathered, in_turn
 from sessionary.workspace.naming import short_ids
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
@@ -61,14 +64,25 @@ class Sessions:
             *(layout_in(self._root, kind, fs) for kind in IN_PROJECTS if has_sessions(self._root, kind, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
+        self.archived: ArchiveView = ArchiveView(
+            ((layout.name, str(layout.home)) for layout in self.layouts),
+            {AmplifierLayout.name: AmplifierLayout, **{one.name: one for one in registry.LAYOUTS}},
+            cache or cache_folder(),
+            fs,
+        )
+        """The sessions that only the archive has any more."""
 
     def refs(self) -> Iterator[SessionRef]:
-        """Every session of every layout, in no order; see `Layout.discover`."""
-        return in_turn(layout.discover() for layout in self.layouts)
+        """Every session of every layout, in no order, then those that only the archive has any more."""
+        seen = set[Key]()
+        found = (_noted(layout.discover(), _key, seen) for layout in self.layouts)
+        return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
     def summaries(self) -> Iterator[Summary]:
-        """The summary of every session, in no order. Reads only what has changed."""
-        return in_turn(map(self.catalog.summaries, self.layouts))
+        """As `refs`, the summary of each. Reads only what has changed."""
+        seen = set[Key]()
+        found = (_noted(self.catalog.summaries(one), lambda one: _key(one.ref), seen) for one in self.layouts)
+        return in_turn(chain(found, [self.archived.summaries(seen)]))
 
     def summary(self, ref: SessionRef) -> Summary:
         """The summary of one session, read anew.
@@ -142,6 +156,8 @@ class Sessions:
         Raises:
             NotFound: no layout knows a session there.
         """
+        if (kept := self.archived.ref_for_path(str(folder))) is not None:
+            return kept
         for layout in self._all():
             ref = layout.ref_for_path(folder)
             if ref is not None:
@@ -155,7 +171,15 @@ class Sessions:
         )
 
     def layout_of(self, ref: SessionRef) -> Layout:
-        """The layout of a session."""
+        """The layout of a session; of one that only the archive has any more, that over its restored files.
+
+        Raises:
+            RemoteError, Corrupt, StorageFailed: it cannot be restored.
+        """
+        layout = self.archived.layout_of(ref)
+        return self._of_kind(ref) if layout is None else layout
+
+    def _of_kind(self, ref: SessionRef) -> Layout:
         if ref.kind not in self._by_kind:  # it was found by its path, in a project elsewhere
             self._by_kind.update((layout.name, layout) for layout in self._all())
         return self._by_kind[ref.kind]
@@ -169,7 +193,7 @@ class Sessions:
 
     def grants(self, ref: SessionRef, capability: Capability) -> bool:
         """True if the layout of a session grants a capability."""
-        return capability in self.layout_of(ref).capabilities
+        return capability in self._of_kind(ref).capabilities
 
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
         """Refuse an operation on a session whose layout does not grant the capability for it.
@@ -189,14 +213,14 @@ class Sessions:
 
     def is_nested(self, ref: SessionRef) -> bool:
         """True for the session of a sub-agent; False for a fork."""
-        return self.layout_of(ref).short_key(ref) != ref.session_id
+        return self._of_kind(ref).short_key(ref) != ref.session_id
 
     def short_ids(self, refs: Iterable[SessionRef]) -> dict[SessionRef, str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
 
         Only random ids are shortened. One with a meaning, as that of a feature, stays whole.
         """
-        return short_ids({ref: self.layout_of(ref).short_key(ref) for ref in refs})
+        return short_ids({ref: self._of_kind(ref).short_key(ref) for ref in refs})
 
     def _meanings(
         self,
@@ -237,7 +261,7 @@ class Sessions:
     def _prefix_rules(self, name: str, fold: Callable[[str], str]) -> Iterator[Callable[[SessionRef], bool]]:
         """Rules by which a folded id begins with a name; the strictest first."""
         yield lambda ref: fold(ref.session_id).startswith(name) and not self.is_nested(ref)
-        yield lambda ref: fold(self.layout_of(ref).short_key(ref)).startswith(name)
+        yield lambda ref: fold(self._of_kind(ref).short_key(ref)).startswith(name)
         yield lambda ref: fold(ref.session_id).startswith(name)
 
     def _ambiguous(self, name: str, found: list[SessionRef]) -> AmbiguousId:
@@ -371,6 +395,17 @@ def _no_project(word: str, known: Iterable[str]) -> NotFound:
         hint=("there is 1 project" if len(matches) == 1 else f"there are {len(matches)} projects")
         + (f"; the first {_SHOWN} are shown" if matches[_SHOWN:] else ""),
     )
+
+
+def _key(ref: SessionRef) -> Key:
+    return Key(ref.kind, ref.session_id, ref.project)
+
+
+def _noted(found: Iterator[Found], key: Callable[[Found], Key], seen: set[Key]) -> Iterator[Found]:
+    """The items of an iterator, whose keys are noted on the way."""
+    for one in found:
+        seen.add(key(one))
+        yield one
 
 
 def _home_of(homes: Path | Mapping[str, Path] | None, kind: str, usual: Path) -> Path:

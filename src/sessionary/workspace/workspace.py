@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sessionary.search import Target as SearchTarget
     from sessionary.sync.report import Report
     from sessionary.transcript.typed import Numbered
+    from sessionary.workspace.archive import Archive
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.exporting import Export
@@ -236,12 +237,14 @@ class Workspace(Sessions):
         """How a session is continued in its agent: the command, its folder, and what would be refused.
 
         Raises:
-            Unsupported: no command continues it, or it is the session of a sub-agent.
+            Unsupported: no command continues it, it is the session of a sub-agent, or only the archive has it.
             InvalidId: its id cannot be an argument of a program.
             NotFound: the session is gone.
         """
-        from sessionary.workspace.opening import resume_of
+        from sessionary.workspace.opening import refuse_archived, resume_of
 
+        if self.archived.place_of(ref) is not None:
+            raise refuse_archived(ref, in_place=self.archive().goes_back(ref.kind))
         layout = self.layout_of(ref)
         return resume_of(layout, self.summary(ref), builtins.list(self.check(ref)), self._fs)
 
@@ -296,6 +299,8 @@ class Workspace(Sessions):
 
         now = now or datetime.now(UTC)
         agents = [state_of(layout, self.catalog.summaries(layout), now) for layout in self.layouts]
+        for one in agents:
+            one.unkept = len(self.archived.lacks(one.leaving))
         return Doctor(agents, catalogue_state(self.catalog))
 
     def search(
@@ -633,7 +638,20 @@ class Workspace(Sessions):
 
         carry_out(move, passed=passed, fs=self._fs)
 
-    # -- sync
+    # -- archive and sync
+
+    def archive(self, folder: Path | None = None) -> Archive:
+        """The archive: byte-exact copies of sessions, before their agents delete them.
+
+        Args:
+            folder: its folder; by default the one that was chosen, else that of the user's data.
+
+        Raises:
+            Invalid: there is no place for it, or its settings are damaged.
+        """
+        from sessionary.workspace.archive import Archive
+
+        return Archive(self, folder, self._fs)
 
     def sync_status(
         self, settings: Path | None = None, *, passed: Callable[[], None] = lambda: None

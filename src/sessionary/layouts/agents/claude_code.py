@@ -72,6 +72,8 @@ class ClaudeCodeLayout(LogLayout):
     name: ClassVar[str] = "claude_code"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
+    relisted: ClassVar[str | None] = "Claude Code lists it in the folder of its project"
+
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(CONFIG) or os.path.expanduser("~/.claude"))
@@ -147,6 +149,9 @@ class ClaudeCodeLayout(LogLayout):
         from sessionary.layouts.agents.claude_code_check import leftovers
 
         yield from leftovers(self._fs, f"{self.home}/projects", lambda one: self._agents_in(one, _DEPTH))
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        return self._below_home([ref.locator, *self._files_below(ref.locator.removesuffix(".jsonl"))])
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         if _is_agent(ref):

@@ -89,6 +89,9 @@ class CodexLayout(AgentLayout):
     name: ClassVar[str] = "codex"
     places: ClassVar[tuple[str, ...]] = ("sessions/", "archived_sessions/")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
+    relisted: ClassVar[str | None] = (
+        "Codex does not list it before its own database has the session: `codex resume` may not find it"
+    )
     _found: _Found | None = None
     _read_index: Index | None = None
     _histories: dict[str, _History] | None = None
@@ -199,6 +202,20 @@ class CodexLayout(AgentLayout):
 
         self._read_index = self._read_index or index_of(self._fs, str(self.home))
         return self._read_index
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        pages = [page for page in self._pages(ref) if page != ref.locator]
+        return self._below_home([ref.locator, *pages, *self._known().copies.get(ref.session_id, ())])
+
+    def borrowed(self, ref: SessionRef) -> dict[str, str]:
+        """The pages of other sessions that a fork continues."""
+        paths, path = list[str](), self._line(ref)[0][0].path
+        while isinstance(base := self._meta(path).get("history_base"), dict):
+            file = self._known().rollouts.get(str(base.get("thread_id")))
+            if file is None or (path := self._present(file.path)) in paths:
+                break
+            paths.append(path)
+        return self._below_home(paths)
 
     # -- reading
 

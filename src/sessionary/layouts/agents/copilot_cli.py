@@ -164,6 +164,11 @@ class CopilotCliLayout(LogLayout):
         name = name.removesuffix(".jsonl")
         return None if "/" in name else SessionRef(self.name, name, path)
 
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        if not ref.locator.endswith(f"/{_EVENTS}"):
+            return super().files(ref)
+        return self._below_home([ref.locator, *self._files_below(os.path.dirname(ref.locator))])
+
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         return super().ref_for_path(folder) or super().ref_for_path(folder / _EVENTS)
 

@@ -69,6 +69,8 @@ class GeminiLayout(LogLayout):
     places: ClassVar[tuple[str, ...]] = ("tmp/",)
     versions: ClassVar[bool] = True
 
+    relisted: ClassVar[str | None] = "Gemini CLI lists it in its project"
+
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(HOME) or os.path.expanduser("~")) / ".gemini"
@@ -126,6 +128,16 @@ class GeminiLayout(LogLayout):
             return None
         named = _NAME.fullmatch(names[-1])
         return SessionRef(self.name, named[1] if named else names[-1], path, project)
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        paths, chats = [ref.locator], os.path.dirname(ref.locator)
+        if os.path.basename(chats) == "chats":
+            # The folder of its sub-agents has its whole id, of which the name of its file has the beginning.
+            named = (
+                name for name in self._names(chats) if name.startswith(ref.session_id) and "." not in name
+            )
+            paths += [path for name in named for path in self._files_below(f"{chats}/{name}")]
+        return self._below_home(paths)
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> PatchLog:
         return PatchLog(state)

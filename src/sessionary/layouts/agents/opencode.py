@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from sessionary.disk.fs import OS_FS, Fs, is_folder, not_found, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
 
 DATABASE = "OPENCODE_DB"
+_BY_SESSION = "session_id = :id"
+TABLES = (
+    ("message", _BY_SESSION),
+    ("part", "message_id IN (SELECT id FROM message WHERE session_id = :id)"),
+    ("session_message", _BY_SESSION),
+    ("todo", _BY_SESSION),
+    ("session", "id = :id"),
+    ("session_v2", "id = :id"),
+)
+"""The tables with rows of a session, and which of their rows are. Those of shared links hold secrets, and are not."""
 _TREE = "storage/session"
 _PARTS = "part JOIN message ON message.id = part.message_id WHERE message.session_id = ?"
 
@@ -251,6 +261,25 @@ class OpenCodeLayout(AgentLayout):
         for path in self._paths(folder):
             found.setdefault(str(self._document(path).get("messageID")), []).append(path)
         return found
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        if "#" in ref.locator:
+            return {}
+        storage = _storage_of(ref.locator)
+        paths, loose = [ref.locator], self._loose_parts(f"{storage}/part")
+        for path in self._paths(f"{storage}/message/{ref.session_id}"):
+            message_id = os.path.basename(path).removesuffix(".json")
+            paths += [path, *(self._paths(f"{storage}/part/{message_id}") or loose.get(message_id, []))]
+        beside = (f"{storage}/{folder}/{ref.session_id}.json" for folder in ("todo", "session_diff"))
+        paths += [path for path in beside if is_file(self._fs, path)]
+        root = f"{os.path.dirname(storage)}/"
+        return {path.removeprefix(root): path for path in paths}
+
+    def rows(self, ref: SessionRef) -> list[bytes] | None:
+        from sessionary.layouts.agents import sql_rows  # here, since only an archive needs them
+
+        path, is_row, session_id = ref.locator.partition("#")
+        return sql_rows.dump(Database(path, self._fs), self.name, session_id, TABLES) if is_row else None
 
     # -- the protocol
 

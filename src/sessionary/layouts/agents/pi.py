@@ -55,6 +55,8 @@ class PiLayout(LogLayout):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     places: ClassVar[tuple[str, ...]] = ("sessions/",)
 
+    relisted: ClassVar[str | None] = "Pi lists it in the folder of its project"
+
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.path.expanduser(os.environ.get(HOME) or "~/.pi/agent"))

@@ -61,6 +61,8 @@ class QwenLayout(LogLayout):
     places: ClassVar[tuple[str, ...]] = ("projects/", "tmp/")
     versions: ClassVar[bool] = True
 
+    relisted: ClassVar[str | None] = "Qwen Code lists it in its project"
+
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.path.expanduser(os.environ.get(RUNTIME) or os.environ.get(HOME) or "~/.qwen"))
@@ -86,6 +88,11 @@ class QwenLayout(LogLayout):
             return None  # the last is one of Gemini CLI, in a home that both share
         depth = {"chats": 2, "subagents": 3}.get(between[1] if len(between) > 1 else "")
         return SessionRef(self.name, name, path, between[0]) if len(between) == depth else None
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        project, chats = os.path.split(os.path.dirname(ref.locator))
+        below = self._files_below(f"{project}/subagents/{ref.session_id}") if chats == "chats" else ()
+        return self._below_home([ref.locator, *below])
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state, split=True)

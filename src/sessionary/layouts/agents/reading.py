@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
@@ -53,6 +53,8 @@ class AgentLayout:
     side_files: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[tuple[str, ...]] = ("projects/",)
     """What its home holds, one of these at least; names of folders end with a slash."""
+    relisted: ClassVar[str | None] = None
+    """What the agent does with a session whose file is put back into its home; None if it needs more than the file."""
 
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         self.home = home
@@ -133,6 +135,43 @@ class AgentLayout:
         except OSError as error:
             raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
         yield Part(os.path.basename(ref.locator), ref.locator, PartKind.JOURNAL, size)
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        """The files of a session, those of its sub-agents below it included, by their names below the home.
+
+        The first one is that of the session itself. Names are separated by slashes. None if it is in a database.
+        """
+        return {} if "#" in ref.locator else self._below_home([ref.locator])
+
+    def borrowed(self, ref: SessionRef) -> dict[str, str]:
+        """Files of other sessions that are needed to read this one, as `files`."""
+        return {}
+
+    def rows(self, ref: SessionRef) -> list[bytes] | None:
+        """A session in a database as lines of JSON, value for value (`sql_rows`); None if it lies in files.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed, Corrupt: it cannot be read.
+        """
+        return None
+
+    def _below_home(self, paths: Iterable[str]) -> dict[str, str]:
+        root = f"{self.home}/"
+        return {path.removeprefix(root).replace(os.sep, "/").lstrip("/"): path for path in paths}
+
+    def _files_below(self, folder: str) -> Iterator[str]:
+        """The regular files below a folder, in the order of their names; links are not followed."""
+        for name in self._names(folder):
+            path = f"{folder}/{name}"
+            try:
+                mode = self._fs.lstat(path).st_mode
+            except OSError:
+                continue
+            if S_ISDIR(mode):
+                yield from self._files_below(path)
+            elif S_ISREG(mode):
+                yield path
 
     def _names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none if it is missing or cannot be looked into."""

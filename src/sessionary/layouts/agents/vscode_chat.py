@@ -180,6 +180,16 @@ class VsCodeChatLayout(LogLayout):
             return UNKNOWN
         return fingerprint_of(self._fs, ref.locator, self._now(), salt=beside.hex())
 
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        """As `AgentLayout.files`, by names below the folder `User`: the data of servers is outside of the home."""
+        place = _place_of(ref.locator)
+        paths = [ref.locator, self._transcript(ref), place and f"{place}/workspace.json"]
+        there = [path for path in paths if path is not None and is_file(self._fs, path)]
+        return {
+            f"User/{path.rpartition('/User/')[2]}" if "/User/" in path else name: path
+            for name, path in self._below_home(there).items()
+        }
+
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         place = _place_of(ref.locator) or os.path.dirname(ref.locator)
         for part in super().parts(ref):

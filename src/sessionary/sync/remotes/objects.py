@@ -36,6 +36,7 @@ from sessionary.sync.remote import (
     HeadPage,
     HeadRecord,
     StatPage,
+    check_name,
     refuse_large,
 )
 from sessionary.sync.remotes.head_cache import Cache, CachedHead, HeadCache
@@ -57,7 +58,6 @@ LOOKS = 5
 
 TIMEOUT, CONNECT = "30s", "5s"
 _READABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
-_NAME = re.compile(r"[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _T = TypeVar("_T")
 
 _STATUS: Final = re.compile(r"status code: (\d{3})")
@@ -339,10 +339,10 @@ class ObjectStoreRemote:
         return got and CachedHead(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
 
     def _block_path(self, space: str, block: str) -> str:
-        return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"
+        return f"{self._root}/blocks/{check_name(space)}/{check_name(block)}"
 
     def _head_path(self, name: str) -> str:
-        return f"{self._root}/heads/{_checked(name)}"
+        return f"{self._root}/heads/{check_name(name)}"
 
     def _write(self, path: str, data: bytes, etag: str | None) -> str | None:
         """Replace the object with this etag, or with None create it; return its new etag.
@@ -385,7 +385,7 @@ class ObjectStoreRemote:
         self, space: str, first: str, stop: str, after: str | None
     ) -> Iterator[tuple[str, ObjectMeta]]:
         """Yield the blocks of a range, by name and metadata, requested as needed."""
-        folder = f"{self._root}/blocks/{_checked(space)}"
+        folder = f"{self._root}/blocks/{check_name(space)}"
         # A list begins *behind* a name, and no name is directly before another: begin a little earlier.
         for meta in self._metas(folder, after if after is not None else first[:-1]):
             name = meta["path"][len(folder) + 1 :]
@@ -497,12 +497,6 @@ def _stat(name: str, meta: ObjectMeta, time: Callable[[], float]) -> BlockStat:
 def _version(meta: ObjectMeta) -> str:
     """Return the second of the put: the etag does not differ, because the bytes of a block are always the same."""
     return str(int(meta["last_modified"].timestamp()))
-
-
-def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise Invalid(f"{name!r} is not a valid name of a block or head: A-Z a-z 0-9 . _ - are allowed")
-    return name
 
 
 # -- errors: obstore uses one class for most of them, and has the status and the answer of the store only in the text

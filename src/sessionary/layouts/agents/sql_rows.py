@@ -1,0 +1,123 @@
+"""Rows of a database as lines of JSON, value for value, and such lines as a database again.
+
+The first line is an object that names the format, the kind, the database and the session. Then, for each table, an
+object with its name and columns, and each row as an array. An integer, a float, a text and a null are what they are in
+JSON; ``{"blob": …}`` is a blob in base64, ``{"text": …}`` a text that is not valid UTF-8, likewise, and ``{"real": …}``
+an infinite float. The order is that of the rows, so that a session that grows mostly grows at the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any
+
+from sessionary.errors import Corrupt
+from sessionary.layouts.sqlite import Database
+
+FORMAT = 1
+_ORDER = ("seq", "time_created", "position", "id")
+
+
+class _Text(bytes):
+    """A text as it is stored."""
+
+
+def dump(database: Database, kind: str, session_id: str, tables: Sequence[tuple[str, str]]) -> list[bytes]:
+    """The rows of a session, all of one moment, as lines without newlines.
+
+    Args:
+        database: the database.
+        kind: the kind of the session.
+        session_id: its id.
+        tables: the tables, each with the condition of its rows, in which ``:id`` is the id. Missing ones are passed
+            over.
+
+    Raises:
+        NotFound, StorageFailed, Corrupt: as `Database.read`.
+    """
+
+    def work(connection: sqlite3.Connection) -> list[bytes]:
+        connection.text_factory = _Text
+        lines = []
+        for table, condition in tables:
+            columns = [
+                name.decode()
+                for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+            ]
+            if columns:
+                order = ", ".join(name for name in _ORDER if name in columns) or "1"
+                names = ", ".join(map(_quoted, columns))
+                query = f"SELECT {names} FROM {_quoted(table)} WHERE {condition} ORDER BY {order}"
+                lines.append(_line({"table": table, "columns": columns}))
+                lines += [
+                    _line(list(map(_stored, row))) for row in connection.execute(query, {"id": session_id})
+                ]
+        return lines
+
+    name = os.path.basename(database.path)
+    head = {"format": FORMAT, "kind": kind, "database": name, "session": session_id}
+    return [_line(head), *database.read(work)]
+
+
+def database_of(lines: Iterable[bytes]) -> bytes:
+    """The bytes of a database with these rows; its columns have no types, so that every value stays as it is.
+
+    Raises:
+        Corrupt: a line is not what `dump` writes.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        table = ""
+        try:
+            for number, line in enumerate(lines):
+                value = json.loads(line)
+                if isinstance(value, list):
+                    marks = ", ".join(map(_mark, value))
+                    connection.execute(f"INSERT INTO {table} VALUES ({marks})", list(map(_value, value)))
+                elif number:
+                    table, columns = _quoted(value["table"]), list(map(_quoted, value["columns"]))
+                    connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+                elif value["format"] != FORMAT:
+                    raise ValueError(f"format {value['format']} is not known")
+        except (ValueError, KeyError, TypeError, OverflowError, sqlite3.Error, binascii.Error) as error:
+            raise Corrupt(f"archived rows cannot be read: {error}") from None
+        return connection.serialize()
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, _Text):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"text": base64.b64encode(value).decode()}
+    if isinstance(value, bytes):
+        return {"blob": base64.b64encode(value).decode()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"real": str(value)}
+    return value
+
+
+def _mark(stored: Any) -> str:
+    return "CAST(? AS TEXT)" if isinstance(stored, dict) and "text" in stored else "?"
+
+
+def _value(stored: Any) -> Any:
+    if not isinstance(stored, dict):
+        return stored
+    if "real" in stored:
+        return float(stored["real"])
+    return base64.b64decode(stored["text"] if "text" in stored else stored["blob"], validate=True)

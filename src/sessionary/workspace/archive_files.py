@@ -1,0 +1,122 @@
+"""The files of an archived session: read from the archive, verified, and written to a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, is_there, make_dirs, storage_failed
+from sessionary.disk.line_reader import LineFile
+from sessionary.disk.spooled_file import Spool
+from sessionary.errors import AlreadyExists, Corrupt, NotFound
+from sessionary.layouts.archiving import FILES, ROWS, is_safe
+from sessionary.sync import archive, bundles, heads
+from sessionary.sync.folder_remote import FolderRemote
+from sessionary.sync.heads import Head
+
+Pieces = Callable[[], Iterator[bytes]]
+
+
+def head_of(folder: str, name: str, fs: Fs = OS_FS) -> Head:
+    """The head of an archived session.
+
+    Raises:
+        NotFound: the archive does not have it.
+        RemoteError, Corrupt, Unsupported: it cannot be read.
+    """
+    record = FolderRemote(folder, fs).read_head(name)
+    if record is None:
+        raise NotFound(f"the archive {folder} does not have this session any more", path=folder)
+    return heads.decode(name, record.data)
+
+
+def database_name(kind: str, name: str) -> str:
+    """The name of the database that is made of archived rows; layouts of that kind find it by its beginning."""
+    return f"{kind}-{name[:12]}.db"
+
+
+def written(
+    folder: str, head: Head, number: int, target: str, fs: Fs = OS_FS, *, main: str = "", lasting: bool = True
+) -> list[str]:
+    """Write the files of a version of a session below a folder, each under its name there; return their paths.
+
+    Of a session in a database, the document of its rows, and a database that is made of them. A file that exists is
+    left as it is if it begins with the archived bytes and is not that of the session itself, `main`.
+
+    Durability: each file is whole or missing. With `lasting`, they survive a power cut when this returns.
+
+    Raises:
+        AlreadyExists: one of the files exists; nothing was written.
+        NotFound: there is no version of this number.
+        RemoteError, Corrupt: a file cannot be read back, or has a name that leads out of the folder.
+        StorageFailed: a file cannot be written.
+    """
+    with Spool(fs=fs) as spool:
+        files = _files(folder, head, number, spool, fs)
+        paths = {name: os.path.join(target, *name.split("/")) for name in files}
+        for name, path in list(paths.items()):
+            if is_there(fs, path):
+                if name != main and _begins_with(fs, path, files[name]()):
+                    del paths[name]
+                    continue
+                raise AlreadyExists(
+                    f"{path} already exists",
+                    path=path,
+                    session=head.session,
+                    hint="restore into an empty folder: --to DIR",
+                )
+        for name, path in reversed(paths.items()):  # those of sub-agents before that of the session
+            _create(path, files[name](), fs, lasting)
+    return sorted(paths.values())
+
+
+def _begins_with(fs: Fs, path: str, pieces: Iterator[bytes]) -> bool:
+    at = 0
+    with LineFile(path, fs) as file:
+        for piece in pieces:
+            if file.read(at, len(piece)) != piece:
+                return False
+            at += len(piece)
+    return True
+
+
+def _create(path: str, data: Iterator[bytes], fs: Fs, lasting: bool) -> None:
+    try:
+        make_dirs(fs, os.path.dirname(path), durable=lasting)
+    except OSError as error:
+        raise storage_failed(error, "make", os.path.dirname(path)) from error
+    atomic.create_from(path, data, fs=fs, durable=lasting)
+
+
+def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[str, Pieces]:
+    """What yields the bytes of each file of a version."""
+    from sessionary.layouts.agents.sql_rows import database_of
+
+    remote, files = FolderRemote(folder, fs), dict[str, Pieces]()
+    for name, tip in archive.version_of(head, number).files.items():
+
+        def pieces(name: str = name, tip: tuple[int, str] = tip) -> Iterator[bytes]:
+            return archive.contents(remote, head, name, tip, spool)
+
+        if name == FILES:
+            files |= {one.name: _same(one.data) for one in bundles.unpack_items(pieces())}
+        elif name == ROWS:
+            database = database_name(head.kind, heads.head_name(head.kind, head.project, head.session))
+
+            def made(pieces: Pieces = pieces) -> Iterator[bytes]:
+                yield database_of(b"".join(pieces()).rstrip(b"\n").split(b"\n"))
+
+            files |= {database.removesuffix(".db") + f".{ROWS}": pieces, database: made}
+        else:
+            files.setdefault(name, pieces)
+    for name in files:
+        if not is_safe(name):
+            raise Corrupt(
+                f"the archive names a file {name!r}, which leads out of the folder", session=head.session
+            )
+    return files
+
+
+def _same(data: bytes) -> Pieces:
+    return lambda: iter((data,))

@@ -1,0 +1,195 @@
+"""What is archived, in one file: read by every list, so that no head has to be; and what is to be archived.
+
+The index is derived: each of its entries is made again from the head of the session if it is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
+from sessionary.errors import Invalid
+from sessionary.model import Summary
+from sessionary.xdg import xdg_folder
+
+INDEX = "index"
+_FORMAT = 1
+
+
+class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be archived, and where.
+
+    Attributes:
+        kinds: the kinds of sessions; none stands for those of all other agents.
+        projects: only sessions of these projects, by path or name; none stands for all.
+        folder: the folder of the archive; None for the usual one.
+    """
+
+    kinds: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    folder: str | None = None
+
+
+class Listed(Struct, frozen=True, array_like=True):
+    """A session of an entry: its locator relative to the folder to which it is restored, and its summary, encoded."""
+
+    locator: str
+    data: Raw
+
+    def summary(self) -> Summary:
+        """The summary, with the locator that it had when it was archived."""
+        return _decode(self.data)
+
+
+class Archived(Struct, frozen=True, array_like=True):
+    """An archived session.
+
+    Attributes:
+        name: the name of its head.
+        kind, session_id, project: as in its `SessionRef`.
+        home: the home of the agent in which it was.
+        etag: that of its head.
+        at: when it was pushed last, in ISO 8601.
+        sizes: the bytes of each version, by its number.
+        stamp: by which an unchanged session is known; empty if it must be compared.
+        sessions: the session, then those of its sub-agents that belong to it; as of the version `best`.
+    """
+
+    name: str
+    kind: str
+    session_id: str
+    project: str | None
+    home: str
+    etag: str
+    at: str
+    sizes: dict[int, int]
+    stamp: bytes
+    sessions: list[Listed]
+
+    @property
+    def best(self) -> int:
+        """The number of the longest version, the newest of equals: a shorter one never takes its place."""
+        return max(self.sizes, key=lambda number: (self.sizes[number], number))
+
+    @property
+    def size(self) -> int:
+        """The bytes of the longest version."""
+        return self.sizes[self.best]
+
+    @property
+    def place(self) -> str:
+        """The name of the folder to which it is restored for reading."""
+        return f"{self.name}-{self.etag[:16]}"
+
+    @property
+    def key(self) -> Key:
+        """By what a session that still exists is known."""
+        return Key(self.kind, self.session_id, self.project)
+
+
+class Key(NamedTuple):
+    """A session wherever it lies."""
+
+    kind: str
+    session_id: str
+    project: str | None
+
+
+class _Index(Struct, array_like=True):
+    format: int
+    entries: list[Archived]
+
+
+_decode = msgspec.msgpack.Decoder(Summary).decode
+
+
+def listed(locator: str, summary: Summary) -> Listed:
+    """A session of an entry."""
+    try:
+        data = msgspec.msgpack.encode(summary)
+    except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number of 65 bits
+        data = msgspec.msgpack.encode(
+            replace(summary, title=None, problems=[], usage=[], cwd=None, branch=None)
+        )
+    return Listed(locator, Raw(data))
+
+
+def load(folder: str, fs: Fs = OS_FS) -> dict[str, Archived]:
+    """The entries of an archive, by the names of their heads; none if the index is missing or cannot be used.
+
+    Raises:
+        StorageFailed: it cannot be read.
+    """
+    data = read_bytes(fs, os.path.join(folder, INDEX))
+    try:
+        index = msgspec.msgpack.decode(data or b"", type=_Index)
+    except msgspec.MsgspecError:
+        return {}
+    return {one.name: one for one in index.entries} if index.format == _FORMAT else {}
+
+
+def save(folder: str, entries: Iterable[Archived], fs: Fs = OS_FS) -> None:
+    """Replace the index. Durability: it survives a power cut.
+
+    Raises:
+        StorageFailed: it cannot be written; the old one is unchanged.
+    """
+    make_folder(fs, folder)
+    atomic.replace(
+        os.path.join(folder, INDEX), (msgspec.msgpack.encode(_Index(_FORMAT, list(entries))),), fs=fs
+    )
+
+
+def load_choice(fs: Fs = OS_FS) -> Choice:
+    """What was chosen; the defaults if nothing was.
+
+    Raises:
+        Invalid: the file is damaged.
+        StorageFailed: it cannot be read.
+    """
+    path = choice_file()
+    data = None if path is None else read_bytes(fs, path)
+    if data is None:
+        return Choice()
+    try:
+        return msgspec.convert(json.loads(data), Choice)  # `json` accepts paths that are not UTF-8
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        hint = "correct it, or run `sessionary archive add --replace`"
+        raise Invalid(f"{path}: {error}", path=path, hint=hint) from None
+
+
+def save_choice(choice: Choice, fs: Fs = OS_FS) -> str:
+    """Write what was chosen; return the path of the file. Durability: it survives a power cut.
+
+    Raises:
+        Invalid: there is no place for it.
+        StorageFailed: it cannot be written; the old one is unchanged.
+    """
+    from sessionary.codec import encode_document  # here, since every list loads this module
+
+    path = choice_file()
+    if path is None:
+        raise Invalid("no home directory for the settings", hint="set XDG_CONFIG_HOME")
+    make_folder(fs, os.path.dirname(path))
+    atomic.replace(path, (encode_document(msgspec.to_builtins(choice)), b"\n"), fs=fs)
+    return path
+
+
+def choice_file() -> str | None:
+    """The path of the settings; None if there is no place for them."""
+    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
+    return None if folder is None else os.path.join(folder, "archive.json")
+
+
+def usual_folder() -> str | None:
+    """The usual folder of the archive; None if there is no place for it."""
+    folder = xdg_folder("XDG_DATA_HOME", "~/.local/share")
+    return None if folder is None else os.path.join(folder, "archive")
