@@ -104,8 +104,9 @@ def search_command(
     """Search messages in all sessions, including those of sub-agents; newest sessions first.
 
     A message matches if it contains all WORDS, each anywhere in it; quote a phrase to match it as a whole.
-    Case and the kind of white space are ignored. Text, tool calls and results are searched, never the JSON
-    around them. A message without a time has that of the last one before it. In brainstorms, questions,
+    Case and the kind of white space are ignored. Text, tool calls, results and titles are searched, never
+    the JSON around them. Accents count, in whatever Unicode form. A message without a time has that of the last
+    one before it. In brainstorms, questions,
     answers, ideas and rounds are searched; in features, the commands of the history.
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
@@ -201,6 +202,8 @@ def _told(hit: Hit, short: str, now: datetime) -> Iterator[str]:
 
 
 def _who(hit: Hit) -> str:
+    if hit.part == "title":
+        return "Title"
     who = "You" if hit.person else _WHO.get(hit.role or "", one_line(hit.role or "?"))
     if hit.part == "call":
         return f"{who} calls {fit(one_line(hit.tool or '?'), 30)}"

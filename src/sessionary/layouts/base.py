@@ -230,6 +230,15 @@ class Retains(Protocol):
 
 
 @runtime_checkable
+class HasTitles(Protocol):
+    """A layout whose sessions may have a title beside the conversation."""
+
+    def stated_title(self, ref: SessionRef) -> str | None:
+        """That title; None without one. Raises nothing."""
+        ...
+
+
+@runtime_checkable
 class HasLeftovers(Protocol):
     """A layout that finds what is left of sessions that are gone."""
 

@@ -10,6 +10,9 @@ many ways. All of them leave most characters unchanged:
   those of the characters that fold to a character of the piece. Lines with one of these are decoded too.
 - Everything else is unchanged, and stringzilla finds it in any case, with full Unicode folding.
 
+An accented character may be stored as one character or as a letter and an accent. Both forms of a word are searched
+for, and the form in which it was given; not words of which only some characters are in the other form.
+
 Only the decoded text decides whether a line matches; each run of blanks in it counts as one blank.
 """
 
@@ -20,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
+from unicodedata import is_normalized, normalize
 
 import stringzilla
 
@@ -62,17 +66,21 @@ class Needle:
 
     def __init__(self, text: str, *, case: bool = False) -> None:
         self.case = case
-        self.text: str = one_spaced(text)
+        self.text: str = one_spaced(composed(text))
         if not self.text:
             raise Invalid("empty search text", operation="search", hint="give a word or a phrase")
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Invalid(f"{text!r} is not text", operation="search", hint="give it in UTF-8")
         self.folded: str = self.text if case else self.text.casefold()
-        self.piece: str = max(_CUTS.split(self.folded), key=lambda piece: len(piece.encode()))
-        self._bytes = self.piece.encode()
+        self.piece: str = _longest_piece(self.folded)
+        as_given = _longest_piece(text if case else text.casefold())
+        self.forms: tuple[str, ...] = tuple(
+            dict.fromkeys((self.piece, normalize("NFD", self.piece), as_given))
+        )
+        self._bytes = [form.encode() for form in self.forms]
         self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
         # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
-        self.blind: bool = not self.piece or self._search(self._bytes, self._bytes) != 0
+        self.blind: bool = not self.piece or any(self._search(form, form) != 0 for form in self._bytes)
 
     def may_be_in(self, data: bytes | str) -> bool:
         """False if the longest word is in no case in these bytes of UTF-8, or in this text."""
@@ -80,11 +88,10 @@ class Needle:
             return True
         if isinstance(data, str) and not data.isascii():
             data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at half a surrogate pair
-        found: int = self._search(data, self._bytes)
-        return found >= 0
+        return any(self._search(data, form) >= 0 for form in self._bytes)
 
     def spans(self, text: str) -> list[Span]:
-        """Return the positions of the words in a text normalised by `one_spaced`; they do not overlap."""
+        """Return the positions of the words in a text of `blocks`; they do not overlap."""
         folded = text if self.case else text.casefold()
         found = [Span(at, at + len(self.folded)) for at in _places(folded, self.folded)]
         if not found or len(folded) == len(text):  # folding never shortens: each character became one
@@ -97,6 +104,15 @@ class Needle:
             for _ in range(start, end)
         ]
         return [Span(origin[start], origin[end - 1] + 1) for start, end in found]
+
+
+def _longest_piece(text: str) -> str:
+    return max(_CUTS.split(text), key=lambda piece: len(piece.encode()))
+
+
+def composed(text: str) -> str:
+    """Return the text with accents in one form: ``é`` may be stored as one character or as two."""
+    return text if is_normalized("NFC", text) else normalize("NFC", text)
 
 
 def one_spaced(text: str) -> str:
@@ -113,13 +129,13 @@ class Block(NamedTuple):
 
 
 def blocks(text: str, overlap: int) -> Iterator[Block]:
-    """Yield `one_spaced(text)` in pieces: a long text is never held a second time.
+    """Yield `one_spaced(composed(text))` in pieces: a long text is not held a second time, unless accents are apart.
 
     Args:
         text: the text.
         overlap: the number of characters at the end of a piece that the next one begins with.
     """
-    block, is_first, has_gap = "", True, False
+    text, block, is_first, has_gap = composed(text), "", True, False
     for at in range(0, len(text), BLOCK):
         raw = text[at : at + BLOCK]
         words = one_spaced(raw)
@@ -145,7 +161,7 @@ class ByteFilter:
     def __init__(self, needles: Iterable[Needle]) -> None:
         longest = max(needles, key=lambda needle: len(needle.piece.encode()), default=None)
         self._needle = longest
-        self._escapes = _escapes_of(longest.piece, longest.case) if longest else None
+        self._escapes = _escapes_of("".join(longest.forms), longest.case) if longest else None
         self.blind: bool = longest is None or longest.blind
 
     def __call__(self, data: bytes) -> bool:

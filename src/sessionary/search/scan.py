@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import Event
 from typing import NamedTuple
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.base import HasTitles
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,
     Aside,
+    Fact,
     Item,
     Message,
     Place,
@@ -28,7 +30,7 @@ from sessionary.model import (
 from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.targets import Target
-from sessionary.search.text_parts import CALL, Piece, pieces
+from sessionary.search.text_parts import CALL, TITLE, Piece, pieces
 
 AROUND = 240
 # Clocks of two machines differ, and a file may have been closed a little before its last message says.
@@ -69,7 +71,7 @@ class Hit:
         outside: True if it is outside of the conversation; `index` is then that of the message before it.
         time: its time, UTC; None if missing.
         about: its time, or that of the last earlier message with one.
-        part: the kind of text that matches.
+        part: the kind of text that matches; ``title`` is no message, and has the index 0.
         tool: the called tool, if the text is its arguments.
         text: an excerpt of that text, each run of blanks as one.
         marks: positions of the words in the excerpt.
@@ -163,6 +165,8 @@ class Search:
         if self._may_match.blind or target.has_documents:
             return False
         try:
+            if (title := _stated_title(target)) and self._may_match(title.encode("utf-8", "surrogatepass")):
+                return False
             found = target.layout.read(target.ref, None, may_match)
             return not any(isinstance(item, Message | Aside | Problem) for item in found)
         except (NotFound, StorageFailed):
@@ -185,8 +189,11 @@ class Search:
 
     def _in_items(self, target: Target, items: Iterable[Item]) -> Iterator[Hit]:
         index, before = 0, None
+        title: Fact | None = None
         for item in items:
-            if isinstance(item, Message):
+            if isinstance(item, Fact):
+                title = _newer_title(title, item)
+            elif isinstance(item, Message):
                 hit = self._hit(target, item, index, before)
                 if hit is not None:
                     yield hit
@@ -199,6 +206,23 @@ class Search:
                 index, before = index + item.records, item.time or before
             elif isinstance(item, Problem) and item.severity > Severity.note and not target.has_documents:
                 self._note(target, [item])
+        words = _stated_title(target) or (None if title is None else title.value)
+        if words and (hit := self._title_hit(target, words)) is not None:
+            yield hit
+
+    def _title_hit(self, target: Target, title: str) -> Hit | None:
+        """Return the hit if the title of a session holds all words, and no condition on messages is asked for."""
+        query = self._query
+        if query.roles or query.tools or (query.parts and TITLE not in query.parts):
+            return None
+        time = None if target.changed is None else datetime.fromtimestamp(target.changed, UTC)
+        found = _best(query, [Piece(TITLE, None, title)])
+        if found is None or not self._in_time(target, time):
+            return None
+        _, excerpt = found
+        place = Place(target.ref.locator)
+        said = (excerpt.text, excerpt.marks, excerpt.cut)
+        return Hit(target.ref, 0, place, None, False, False, None, time, TITLE, None, *said)
 
     def _note(self, target: Target, problems: Iterable[Problem]) -> None:
         self.stats.damaged += [(target.ref, one) for one in problems if one.code not in _HIDE_NO_TEXT]
@@ -253,6 +277,18 @@ class Search:
             return True
         self.stats.undated += 1
         return False
+
+
+def _newer_title(known: Fact | None, stated: Fact) -> Fact | None:
+    """Return the title that counts of two facts."""
+    is_newer = stated.name == "title" and (known is None or stated.rank >= known.rank)
+    return stated if is_newer else known
+
+
+def _stated_title(target: Target) -> str | None:
+    """Return the title that is stored beside the conversation; None without one."""
+    layout = target.layout
+    return layout.stated_title(target.ref) if isinstance(layout, HasTitles) else None
 
 
 class _Excerpt(NamedTuple):

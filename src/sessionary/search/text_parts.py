@@ -13,14 +13,14 @@ from sessionary.codec import Undecodable, decode
 from sessionary.model import Message, Text
 from sessionary.transcript import text_of
 
-TEXT, THINKING, CALL, RESULT = PARTS = ("text", "thinking", "call", "result")
+TEXT, THINKING, CALL, RESULT, TITLE = PARTS = ("text", "thinking", "call", "result", "title")
 
 
 class Piece(NamedTuple):
     """A text of a message.
 
     Attributes:
-        part: ``text``, ``thinking``, ``call`` (tool arguments) or ``result`` (tool result).
+        part: ``text``, ``thinking``, ``call`` (tool arguments), ``result`` (tool result) or ``title`` (of the session).
         tool: the name of the called tool; None for other parts.
         text: the text.
     """

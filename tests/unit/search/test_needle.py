@@ -3,6 +3,8 @@
 import json
 import re
 from itertools import pairwise
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import assume, example, given
@@ -11,19 +13,26 @@ from hypothesis import strategies as st
 from sessionary.errors import Invalid
 from sessionary.search import ByteFilter, Needle, one_spaced
 from sessionary.search import needle as needle_module
-from sessionary.search.needle import _CASED, blocks
+from sessionary.search.needle import _CASED, blocks, composed
 
 # Letters that fold in every odd way, blanks, and whatever JSON writes with a backslash.
 ALPHABET = 'aAbsSßẞſkKKiİıIfﬀﬁﬃlﬄtǰj\u030cʼnŉéÉeσςΣµμ在庫я🌡𐐀𐐨 \t\n\u2028\x1b"\\/\u00a0-1'
+Form = Literal["NFC", "NFD"]
 texts = st.text(ALPHABET, max_size=30)
 
 
 def spans(needle: str, text: str, *, case: bool = False) -> list[tuple[int, int]]:
-    return [(start, end) for start, end in Needle(needle, case=case).spans(one_spaced(text))]
+    return [(start, end) for start, end in Needle(needle, case=case).spans(one_spaced(composed(text)))]
 
 
 def is_found(text: str, needle: str, *, case: bool) -> bool:
-    """The rule itself, in one line."""
+    """The rule itself."""
+    fold = str if case else str.casefold
+    return fold(one_spaced(composed(needle))) in fold(one_spaced(composed(text)))
+
+
+def is_as_stored(text: str, needle: str, *, case: bool) -> bool:
+    """The words stand in the text in the same Unicode form."""
     fold = str if case else str.casefold
     return fold(one_spaced(needle)) in fold(one_spaced(text))
 
@@ -66,12 +75,22 @@ def test_a_line_that_holds_the_words_is_a_candidate(
     data: st.DataObject | None, cut: tuple[str, str], case: bool, nested: bool
 ) -> None:
     text, needle = cut
-    assume(one_spaced(needle) and is_found(text, needle, case=case))
+    assume(one_spaced(needle) and is_as_stored(text, needle, case=case) and is_found(text, needle, case=case))
     inner = data.draw(written(text)) if data else json.dumps(text)
     if nested:
         inner = data.draw(written(inner)) if data else json.dumps(inner)
     line = f'{{"role":"user","content":{inner}}}'.encode()
     assert line in candidates(line, Needle(needle, case=case))
+
+
+@given(st.data(), cuts(), st.sampled_from(["NFC", "NFD"]), st.sampled_from(["NFC", "NFD"]))
+def test_a_line_in_another_unicode_form_is_a_candidate(
+    data: st.DataObject, cut: tuple[str, str], stored: Form, asked: Form
+) -> None:
+    text, needle = normalize(stored, cut[0]), normalize(asked, cut[1])
+    assume(one_spaced(needle) and is_as_stored(text, normalize(stored, cut[1]), case=True))
+    line = f'{{"role":"user","content":{data.draw(written(text))}}}'.encode()
+    assert line in candidates(line, Needle(needle, case=True))
 
 
 @given(cuts() | st.tuples(texts, texts), st.booleans())
@@ -82,7 +101,7 @@ def test_places_are_those_of_the_words(cut: tuple[str, str], case: bool) -> None
     assert bool(found) == is_found(text, needle, case=case)
     wanted = Needle(needle, case=case).folded
     for start, end in found:
-        piece = one_spaced(text)[start:end]
+        piece = one_spaced(composed(text))[start:end]
         assert wanted in (piece if case else piece.casefold())
 
 

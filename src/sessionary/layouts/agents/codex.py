@@ -172,6 +172,10 @@ class CodexLayout(AgentLayout):
         for path in self._pages(ref):
             yield from super().parts(replace(ref, locator=path))
 
+    def stated_title(self, ref: SessionRef) -> str | None:
+        index = self._index()
+        return index.title(ref.session_id) or index.names.get(ref.session_id)
+
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         at = replace(ref, locator=self._present(ref.locator))
         header = super().header(at, fold)

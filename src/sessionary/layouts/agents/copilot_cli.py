@@ -192,9 +192,13 @@ class CopilotCliLayout(LogLayout):
         if size is not None and ref.locator.endswith(f"/{_EVENTS}"):
             yield Part(_WORKSPACE, _workspace(ref), PartKind.DOCUMENT, size)
 
+    def stated_title(self, ref: SessionRef) -> str | None:
+        stated = self._workspace(ref)
+        return stated.get("name") or stated.get("summary")
+
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         stated = self._workspace(ref)
-        title = stated.get("name") or stated.get("summary")
+        title = self.stated_title(ref)
         cwd, branch = fold.fact("cwd") or stated.get("cwd"), fold.fact("branch") or stated.get("branch")
         return replace(super().header(ref, fold), title=title, cwd=cwd, branch=branch)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from sessionary.codec import Undecodable, decode
 from sessionary.codec.times import parse_time
-from sessionary.disk.fs import READ, Fs, stat_or_none
+from sessionary.disk.fs import READ, Fs, read_bytes, stat_or_none
+from sessionary.errors import SessionaryError
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.files import BACKUP, COPIED, METADATA, NO_ACTIVITY, TRANSCRIPT
@@ -80,6 +81,15 @@ def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
         problems=problems,
         cwd=_text(metadata.get("working_dir")),
     )
+
+
+def stated_name(fs: Fs, folder: str) -> str | None:
+    """The name in the metadata of a session; None without one."""
+    try:
+        value = decode(read_bytes(fs, f"{folder}/{METADATA}") or b"null")
+    except (Undecodable, SessionaryError):
+        return None
+    return short_title(_text(value.get("name"))) if isinstance(value, dict) else None
 
 
 def _by_files(

@@ -156,6 +156,11 @@ class AmplifierLayout:
         except OSError as error:
             raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
 
+    def stated_title(self, ref: SessionRef) -> str | None:
+        from sessionary.layouts.amplifier.header import stated_name  # here, since only a search needs it
+
+        return stated_name(self._fs, ref.locator)
+
     def recency(self, ref: SessionRef) -> Recency:
         return recency(self._fs, f"{ref.locator}/{TRANSCRIPT}", self._now())
 
