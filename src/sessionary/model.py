@@ -64,7 +64,7 @@ def health(problems: list[Problem]) -> str:
     return max(problem.severity for problem in problems).name if problems else "ok"
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True, gc=False):
     """One readable JSON object of a line file, and where it lies.
 
     Attributes:
@@ -206,14 +206,14 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
 
     def plus(self, other: Usage) -> Usage:
         """The sum of both."""
-        costs = [one for one in (self.cost, other.cost) if one is not None]
+        cost = self.cost if other.cost is None else other.cost + (self.cost or 0.0)
         return Usage(
             self.input + other.input,
             self.output + other.output,
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.reasoning + other.reasoning,
-            sum(costs) if costs else None,
+            cost,
             self.cache_write_1h + other.cache_write_1h,
             self.web_searches + other.web_searches,
         )

@@ -48,11 +48,11 @@ CREATE TABLE progress (
     kind     TEXT NOT NULL,
     home     TEXT NOT NULL,
     place    TEXT NOT NULL,        -- of the session
-    cursor   BLOB NOT NULL,        -- up to where its messages are folded (opaque)
+    cursor   BLOB NOT NULL,        -- up to where its messages are folded (opaque), of large sessions only
     fold     BLOB NOT NULL,        -- what they add up to (opaque)
     checksum INTEGER NOT NULL,     -- of both
     PRIMARY KEY (kind, home, place)
-) WITHOUT ROWID;
+);
 
 CREATE VIEW usage AS            -- one row for each quarter of an hour, model and size of requests
 SELECT

@@ -16,10 +16,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import datetime
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import MsgspecError, json
+from msgspec import MsgspecError, json, msgpack
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
@@ -32,7 +31,7 @@ from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, Tim
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Progress
 
-VERSION = 7
+VERSION = 8
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -41,6 +40,9 @@ WAIT = 0.5
 
 _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 """Problems that may go without a change of the files: who asks, or the clock, decides about them."""
+
+_SHARE = 100
+"""How far a session was folded is stored if that takes less than this part of its size. Smaller ones are read anew."""
 
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
@@ -167,11 +169,11 @@ class Catalog:
         try:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for place in (*gone, *(one.summary.ref.locator for one in read)):
-                    for table in _TABLES:
-                        where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
-                        with suppress(UnicodeEncodeError):
-                            connection.execute(where, (kind, home, place))
+                places = (*gone, *(one.summary.ref.locator for one in read))
+                keys = [(kind, home, place) for place in places if _is_text(place)]
+                for table in _TABLES:
+                    where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
+                    connection.executemany(where, keys)
                 for one in read:
                     with suppress(UnicodeEncodeError, OverflowError):  # half a surrogate pair, 65 bits
                         _insert(connection, kind, home, one)
@@ -227,6 +229,8 @@ def connect(path: str, *, make: bool = False) -> sqlite3.Connection:
 
 def schema() -> str:
     """The statements that make the tables, with the description of each column."""
+    from importlib.resources import files  # here, since it loads much
+
     return files("sessionary.catalog").joinpath("schema.sql").read_text("utf-8")
 
 
@@ -239,19 +243,30 @@ def _uri(path: str) -> str:
 def _insert(connection: sqlite3.Connection, kind: str, home: str, read: _Read) -> None:
     summary, progress = read.summary, read.progress
     key = (kind, home, summary.ref.locator)
-    for number, problem in enumerate(summary.problems):
-        _insert_row(connection, "problems", (*key, number, problem.code, int(problem.severity), *problem[2:]))
     row = _row(read.fingerprint, summary)
-    _insert_row(connection, "sessions", (*key[:2], *row, _checksum(row, summary)))
+    _insert_rows(connection, "sessions", [(*key[:2], *row, _checksum(row, summary))])
+    problems = enumerate(summary.problems)
+    _insert_rows(connection, "problems", [(*key, number, *one) for number, one in problems])
     if progress is not None:
         cursor, state, usage = progress.cursor.state, progress.state, _usage_text(progress.usage)
-        checksum = _checksum_of_progress(cursor, state, usage)
-        _insert_row(connection, "progress", (*key, cursor, state, checksum))
+        if len(cursor) + len(state) <= summary.size // _SHARE:
+            checksum = _checksum_of_progress(cursor, state, usage)
+            _insert_rows(connection, "progress", [(*key, cursor, state, checksum)])
 
 
-def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[Any, ...]) -> None:
-    marks = ", ".join("?" * len(values))
-    connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", values)
+def _insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
+    if rows:
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+
+
+def _is_text(place: str) -> bool:
+    """False for the name of a file that is no UTF-8: such a session is not stored."""
+    try:
+        place.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
@@ -317,8 +332,7 @@ def _time(text: str | None) -> datetime | None:
 
 def _checksum(row: tuple[Any, ...], summary: Summary) -> int:
     """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
-    beside = [tuple(problem) for problem in summary.problems]
-    return zlib.crc32(repr((row, beside)).encode("utf-8", "surrogatepass"))
+    return zlib.crc32(msgpack.encode((row, summary.problems)))
 
 
 def _checksum_of_progress(cursor: bytes, state: bytes, usage: str) -> int:

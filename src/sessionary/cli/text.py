@@ -79,9 +79,9 @@ def pad(text: str, width: int) -> str:
 def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
     """The texts padded to the width of the widest; `right`: aligned right."""
     fill = str.rjust if right else str.ljust
-    widths = [cells(text) for text in texts]
-    widest = max(widths, default=0)
-    return [fill(text, widest - width + len(text)) for text, width in zip(texts, widths, strict=True)]
+    widths = {text: cells(text) for text in {*texts}}  # many are the same
+    widest = max(widths.values(), default=0)
+    return [fill(text, widest - widths[text] + len(text)) for text in texts]
 
 
 def wrap(text: str, width: int) -> Iterator[str]:

@@ -10,9 +10,11 @@ the fast decoder refuses are examined further.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import add
 from typing import Any
 
 import msgspec
@@ -68,9 +70,8 @@ class Reading:
         return self._doubtful is None or original_accepts(self._doubtful)
 
     def records(self) -> Iterator[Record]:
-        """Yield the records with their positions, which are computed here to keep reading fast."""
-        for value, raw, (line, byte) in zip(self.values, self.raws, self._places.of_records(), strict=True):
-            yield Record(value, line, byte, raw)
+        """Return the records with their positions, which are computed here to keep reading fast."""
+        return map(Record, self.values, self._places.numbers(), self._places.offsets(), self.raws)
 
 
 def object_lines(data: bytes) -> int:
@@ -147,13 +148,18 @@ class _Places:
 
     def starts(self) -> list[int]:
         """Return the offset of each line."""
-        return list(accumulate((len(raw) + 1 for raw in self.lines), initial=self.byte))
+        return list(map(add, accumulate(map(len, self.lines), initial=self.byte), itertools.count()))
 
-    def of_records(self) -> Iterator[tuple[int, int]]:
-        """Yield line number and offset of each record."""
+    def numbers(self) -> Iterator[int]:
+        """Return the line number of each record."""
+        return map(self.line.__add__, self.rows)
+
+    def offsets(self) -> Iterator[int]:
+        """Return the offset of each record."""
         starts = self.starts()
-        for row in self.rows:
-            yield self.line + row, starts[row] + self.leads.get(row, 0)
+        if not self.leads:
+            return map(starts.__getitem__, self.rows)
+        return (starts[row] + self.leads.get(row, 0) for row in self.rows)
 
 
 class _Scan:
@@ -181,7 +187,7 @@ class _Scan:
         if values is None:
             self.run_each()
         else:
-            self.values, self.raws, self.places.rows = values, list(self.lines), list(range(len(values)))
+            self.values, self.raws, self.places.rows = values, self.lines, list(range(len(values)))
         self.note_line_ends()
         self.problems.sort(key=lambda found: found.byte or 0)
         return self.reading()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct, field
+from stringzilla import hash as hash_of
 
 from sessionary.codec.problems import Place, problem
 from sessionary.model import Problem, Record
@@ -56,7 +56,12 @@ class Seen(Struct, array_like=True):
 
 def digest_of(text: str) -> bytes:
     """The digest of a text, the same in every process."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH).digest()
+    return _digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _digest(data: bytes) -> bytes:
+    digest: bytes = hash_of(data).to_bytes(_HASH, "big")
+    return digest
 
 
 def _number(held: bytes | bytearray, digest: bytes) -> int | None:
@@ -116,7 +121,7 @@ class Duplicates:
             identity = None
         if identity is None and "timestamp" not in value:
             return None
-        same = self._exact.add(blake2b(record.raw, digest_size=_HASH).digest(), record.line)
+        same = self._exact.add(_digest(record.raw), record.line)
         other = None if identity is None else self._by_id.add(digest_of(identity), record.line)
         if same is not None:
             return self._again("duplicate_record", record, f"the same record as line {same}")

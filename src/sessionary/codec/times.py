@@ -58,7 +58,8 @@ def _from_text(text: str) -> datetime:
     if text[4:5] != "-" and _EPOCH_TEXT.fullmatch(text):
         return _from_epoch(float(text) if "." in text else int(text))
     try:
-        return in_utc(datetime.fromisoformat(text))
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo is UTC else in_utc(moment)
     except ValueError:
         return in_utc(datetime.fromisoformat(_ZONE_WORD.sub("+00:00", text.upper())))
 

@@ -108,12 +108,16 @@ def _decoded(
             continue
         low, line, end = low + len(data), line + count(data, b"\n"), data[-1:]
         del data  # a line may be long, and the next one too
-        items: list[Record | Problem] = [*reading.problems, *reading.records()]
-        yield from sorted(items, key=lambda one: one.byte or 0) if reading.problems else items
+        if reading.problems:
+            items: list[Record | Problem] = [*reading.problems, *reading.records()]
+            yield from sorted(items, key=lambda one: one.byte or 0)
+            del items
+        else:
+            yield from reading.records()
         if last and not reading.problems and end in (b"", b"\n"):
             mark = _mark(fs, fd, low)
             yield Cursor(msgpack.encode(_Position(found.st_dev, found.st_ino, low, line, mark)))
-        del reading, items
+        del reading
 
 
 def _matching(
@@ -276,7 +280,7 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
         StorageFailed: it cannot be read.
     """
     with _opened(fs, path) as (fd, found):
-        data, _ = window(fs, fd, byte, found.st_size, MARK)
+        data, _ = window(fs, fd, byte, found.st_size, TAIL)
         return data.split(b"\n", 1)[0]
 
 

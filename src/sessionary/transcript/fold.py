@@ -32,6 +32,7 @@ from sessionary.transcript.diagnosis import Diagnosis
 from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
+NO_USAGE = Usage()
 LARGEST_STATE = 1 << 12
 """Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
 RECENT_CALLS = 64
@@ -77,6 +78,8 @@ class Fold(Struct, array_like=True):
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
         if isinstance(item, Message):
             self._add(item)
+        elif isinstance(item, UsageEvent):
+            self._count(item, item.usage)
         elif isinstance(item, Problem):
             self.problems.append(item)
         elif isinstance(item, Fact):
@@ -86,21 +89,21 @@ class Fold(Struct, array_like=True):
         elif isinstance(item, Aside):
             if item.message.usage is not None:
                 self._count(item.message, item.message.usage)
-        elif isinstance(item, UsageEvent):
-            self._count(item, item.usage)
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
 
     def _add(self, message: Message) -> None:
         self.diagnosis.take(message)
         self.turns += begins_turn(message)
-        if message.origin == PERSON:
-            self.title = self.title or short_title(message.text)
-        if message.time is not None:
-            self.created = self.created or message.time
-            self.updated = max(self.updated or message.time, message.time)
+        if self.title is None and message.origin == PERSON:
+            self.title = short_title(message.text)
+        time = message.time
+        if time is not None:
+            self.created = self.created or time
+            if self.updated is None or time > self.updated:
+                self.updated = time
         if message.usage is not None or message.model is not None:
-            self._count(message, message.usage or Usage())
+            self._count(message, message.usage or NO_USAGE)
 
     def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
         quarter = 0 if stated.time is None else max(int(stated.time.timestamp()) // QUARTER, 0)

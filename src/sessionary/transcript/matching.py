@@ -93,7 +93,7 @@ class Matcher(Struct, array_like=True):
     called: Seen = field(default_factory=Seen)
     run: int = -1
 
-    def take(self, index: int, found: Iterable[Call | Answer], *, results: bool, more: bool) -> Taken:
+    def take(self, index: int, found: Sequence[Call | Answer], *, results: bool, more: bool) -> Taken:
         """Process the next message.
 
         Args:
@@ -102,8 +102,7 @@ class Matcher(Struct, array_like=True):
             results: it may contain results.
             more: it has content besides results; a result after it is not in place.
         """
-        found = tuple(found)
-        calls = any(isinstance(part, Call) for part in found)
+        calls = [part for part in found if isinstance(part, Call)]
         if calls or not results:
             self.run = -1
         taken = self._pair(found) if found else _NOTHING
@@ -204,7 +203,7 @@ def unanswered(messages: Sequence[Any]) -> list[str]:
     """Return the ids of tool calls that no later message answers, in call order."""
     matcher = Matcher()
     for index, message in enumerate(messages):
-        matcher.take(index, parts_of(message, index), results=False, more=False)
+        matcher.take(index, list(parts_of(message, index)), results=False, more=False)
     waiting = in_order(call for calls in matcher.waiting.values() for call in calls)
     return list(dict.fromkeys(call.call_id for call in waiting))
 

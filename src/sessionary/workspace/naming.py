@@ -21,19 +21,16 @@ def short_ids(keys: dict[SessionRef, str]) -> dict[SessionRef, str]:
     """The short names of sessions, by their `short_key`; see `Sessions.short_ids`."""
     of_all = _beginnings(list(keys.values()))
     of_first = _beginnings([key for ref, key in keys.items() if key == ref.session_id])
+    is_random = re.compile(_RANDOM).fullmatch
     return {
-        ref: _shown(key, (of_first if key == ref.session_id else of_all)[key]) for ref, key in keys.items()
+        ref: (of_first if key == ref.session_id else of_all)[key] if is_random(key) else key
+        for ref, key in keys.items()
     }
 
 
 def short_name(session_id: str, length: int = SHORT) -> str:
     """The beginning of a random id; any other id whole."""
-    return _shown(session_id, session_id[:length])
-
-
-def _shown(key: str, short: str) -> str:
-    """The short name of a random id, any other id whole."""
-    return short if re.fullmatch(_RANDOM, key) else key
+    return session_id[:length] if re.fullmatch(_RANDOM, session_id) else session_id
 
 
 def _beginnings(names: list[str]) -> dict[str, str]:

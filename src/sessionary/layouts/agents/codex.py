@@ -28,7 +28,7 @@ from sessionary.layouts.compressed import (
     read_compressed,
 )
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency, windows
+from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Aside,
     Cursor,
@@ -105,9 +105,13 @@ class CodexLayout(AgentLayout):
 
     # -- files
 
-    def _files(self) -> Iterator[str]:
+    def discover(self) -> Iterator[SessionRef]:
         self._found = self._read_index = self._histories = None
-        return (pages[-1].path for pages in self._known().threads.values())
+        threads = self._known().threads
+        return (SessionRef(self.name, thread, pages[-1].path) for thread, pages in threads.items())
+
+    def _files(self) -> Iterator[str]:
+        return (ref.locator for ref in self.discover())
 
     def _ref(self, path: str) -> SessionRef | None:
         file = _file(path)
@@ -144,6 +148,10 @@ class CodexLayout(AgentLayout):
 
     def _pages(self, ref: SessionRef) -> list[str]:
         return [self._present(page.path) for page in self._known().threads.get(ref.session_id, ())]
+
+    def _further_pages(self, ref: SessionRef) -> list[str]:
+        """All pages of a session that has several, as few have."""
+        return self._pages(ref) if len(self._known().threads.get(ref.session_id, ())) > 1 else []
 
     def _present(self, path: str) -> str:
         """The path of a rollout, which may have been compressed since its name was read."""
@@ -183,7 +191,7 @@ class CodexLayout(AgentLayout):
         title = index.title(ref.session_id)
         if title is None and not (stated is not None and stated.rank):
             title = index.names.get(ref.session_id)
-        size = header.size + sum(map(self._size, {*self._pages(ref)} - {at.locator}))
+        size = header.size + sum(map(self._size, {*self._further_pages(ref)} - {at.locator}))
         unreadable = any(one.code == "bad_zstd" and one.byte == 0 for one in fold.problems)
         return replace(header, title=title, size=size, listed=bool(fold.messages) or not unreadable)
 
@@ -267,10 +275,9 @@ class CodexLayout(AgentLayout):
         from sessionary.layouts.agents.codex_page import Copied, Lines, State
         from sessionary.layouts.agents.codex_records import Decoder
 
-        pages, problems = self._line(ref)
+        pages, meta, problems = self._line(ref)
         yield from problems
         yield from self._beside(ref, {page.path for page in pages})
-        meta = self._meta(pages[0].path)
         decoder = Decoder(counter=self._counter_before(meta))
         copied = self._copied(pages[0].path, meta)
         dropped = self._dropped(pages)
@@ -327,12 +334,12 @@ class CodexLayout(AgentLayout):
 
     # -- the line of pages
 
-    def _line(self, ref: SessionRef) -> tuple[list[Page], list[Problem]]:
-        """The pages of a session, the first one first, and what is wrong with them."""
+    def _line(self, ref: SessionRef) -> tuple[list[Page], dict[str, Any], list[Problem]]:
+        """The pages of a session, the first one first, its `session_meta`, and what is wrong with them."""
         from sessionary.layouts.agents.codex_page import Page
 
         pages, problems, seen = [Page(ref.locator, None)], list[Problem](), {ref.locator}
-        while isinstance(base := self._meta(pages[0].path).get("history_base"), dict):
+        while isinstance(base := (meta := self._meta(pages[0].path)).get("history_base"), dict):
             first, file = pages[0].path, self._known().rollouts.get(str(base.get("thread_id")))
             if file is None or (path := self._present(file.path)) in seen:
                 words = f"what was said before is in the rollout {base.get('thread_id')}, which is missing"
@@ -351,7 +358,7 @@ class CodexLayout(AgentLayout):
                 break
             seen.add(path)
             pages.insert(0, Page(path, end))
-        return pages, problems
+        return pages, meta, problems
 
     def _ends_line(self, path: str, end: int) -> bool:
         return self._is_compressed(path) or (end > 0 and self._read_at(path, 1, end - 1) == b"\n")
@@ -361,12 +368,12 @@ class CodexLayout(AgentLayout):
         from sessionary.layouts.agents.codex_page import note
         from sessionary.layouts.agents.codex_records import Decoder
 
-        for path in self._pages(ref):
+        for path in self._further_pages(ref):
             if path in line:
                 continue
             decoder, hidden = Decoder(counter=self._counter_before(self._meta(path))), 0
             for found in self._records(path):
-                for item in decoder.decode(found.value, Place(path)) if isinstance(found, Record) else ():
+                for item in decoder.decode(found, path) if isinstance(found, Record) else ():
                     hidden += isinstance(item, Message)
                     if isinstance(item, Message | UsageEvent):
                         yield Aside(item) if isinstance(item, Message) else item
@@ -391,7 +398,7 @@ class CodexLayout(AgentLayout):
                     continue
                 if page.end is not None and found.byte >= page.end:
                     break
-                decoder.decode(found.value, Place(page.path))
+                decoder.decode(found, page.path)
                 if (
                     event_of(found.value) == ROLLED_BACK
                     and (first := decoder.roll_back(found.value)) is not None
@@ -400,29 +407,20 @@ class CodexLayout(AgentLayout):
         return dropped
 
     def _mentions(self, path: str, word: bytes) -> bool:
-        """True if a word stands anywhere in a page."""
-        before = b""
-        for piece in self._pieces(path):
-            if word in before + piece[: len(word)] or word in piece:
-                return True
-            before = piece[-len(word) :]
-        return False
+        """True if a word stands anywhere in a page; a page that begins as no record may hold it."""
+        from stringzilla import find
 
-    def _pieces(self, path: str) -> Iterator[bytes]:
-        if self._is_compressed(path):
-            try:
-                yield from decompressed(self._fs, path)
-            except Damaged:
-                pass  # reported where its records are read
-            return
+        if not self._is_compressed(path):
+            return may_hold(self._fs, path, lambda data: find(data, word) >= 0)
+        before = b""
         try:
-            fd = self._fs.open(path, READ)
-            try:
-                yield from (data for _, _, data in windows(self._fs, fd, 0, self._fs.fstat(fd).st_size))
-            finally:
-                self._fs.close(fd)
-        except OSError as error:
-            raise storage_failed(error, "read", path) from error
+            for piece in decompressed(self._fs, path):
+                if word in before + piece[: len(word)] or word in piece:
+                    return True
+                before = piece[-len(word) :]
+        except Damaged:
+            pass  # reported where its records are read
+        return False
 
     def _read_at(self, path: str, length: int, offset: int) -> bytes:
         try:

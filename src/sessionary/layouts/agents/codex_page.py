@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from msgspec import MsgspecError, Struct, field, msgpack
+from stringzilla import hash as hash_of
 
 from sessionary.layouts.agents.codex_records import Decoder
-from sessionary.model import Aside, Cursor, Item, Message, Place, Problem, Record, Severity
+from sessionary.model import Aside, Cursor, Item, Message, Problem, Record, Severity
 
 ROLLED_BACK = "thread_rolled_back"
 MOST_GAPS = 20
@@ -25,7 +25,7 @@ class Page(NamedTuple):
 
 
 class Lines(Struct, array_like=True):
-    """What is known of the lines of a page: the next ordinal, the number of gaps, checksums of the last lines."""
+    """What is known of the lines of a page: the next ordinal, the number of gaps, hashes of the last lines."""
 
     next: int | None = None
     gaps: int = 0
@@ -35,10 +35,12 @@ class Lines(Struct, array_like=True):
         """True if the same line stands shortly before."""
         if "timestamp" not in record.value:
             return False
-        mark = crc32(record.raw)
+        mark = hash_of(record.raw)
         if mark in self.recent:
             return True
-        self.recent = [*self.recent[1 - _RECENT :], mark]
+        self.recent.append(mark)
+        if len(self.recent) > _RECENT:
+            del self.recent[0]
         return False
 
     def gap(self, record: Record, path: str) -> Iterator[Problem]:
@@ -104,37 +106,43 @@ class Reading:
         self._behind: Decoder | None = None  # decodes what lies behind the end of the page
         self._hidden = self._repeated = 0
         self._copies = copied.line != 0 or copied.start is not None
+        self._is_plain = page.end is None and not self._copies and not copied.unknown and not dropped
 
-    def take(self, found: Record) -> list[Item]:
+    def take(self, found: Record) -> Sequence[Item]:
         """What a record says."""
         value, page = found.value, self._page
-        said: list[Item] = []
-        if "ordinal" in value:
-            said += self._lines.gap(found, page.path)
+        gaps = tuple(self._lines.gap(found, page.path)) if "ordinal" in value else ()
         if self._lines.repeats(found):
-            return said
+            return gaps
+        if self._is_plain:
+            said = self._decoder.decode(found, page.path)
+            return (*gaps, *said) if gaps else said
+        return (*gaps, *self._take_judged(found))
+
+    def _take_judged(self, found: Record) -> Iterator[Item]:
+        """The same in a page of which not all is shown."""
+        value, page = found.value, self._page
         if page.end is not None and found.byte >= page.end and self._behind is None:
             self._behind = msgpack.decode(msgpack.encode(self._decoder), type=Decoder)
         decoder = self._behind or self._decoder
         if self._copied.unknown and decoder.session and is_other_session(value, decoder.session):
-            said.append(_missing_parent(page.path, found))
+            yield _missing_parent(page.path, found)
             self._copied = self._copied._replace(unknown=False)
-        items = decoder.decode(value, Place(page.path, found.line, found.byte))
+        items = decoder.decode(found, page.path)
         if self._copies and value.get("type") != "session_meta":
             if self._copied.has(found):
                 self._repeated += 1
-                return said
+                return
             self._copies = False
             self._copied = self._copied._replace(start=None)
-            said += self._report_repeated()
+            yield from self._report_repeated()
         if self._behind is not None or (self._dropped and self._is_dropped(decoder.number)):
             self._hidden += sum(isinstance(item, Message) for item in items)
-            said += [Aside(item) if isinstance(item, Message) else item for item in items]
+            yield from (Aside(item) if isinstance(item, Message) else item for item in items)
         else:
-            said += items
+            yield from items
         if self._hidden and event_of(value) == ROLLED_BACK:
-            said += self._report_hidden("of turns that were rolled back")
-        return said
+            yield from self._report_hidden("of turns that were rolled back")
 
     def _is_dropped(self, number: int) -> bool:
         return any(low <= number <= high for low, high in self._dropped)

@@ -8,11 +8,12 @@ them and drops the others. Calls of tools are stored in the same way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import sub
 from typing import Any
-from zlib import crc32
 
 from msgspec import Struct, field
+from stringzilla import hash as hash_of
 
 from sessionary.layouts.agents.codex_shapes import (
     arguments_of,
@@ -32,6 +33,7 @@ from sessionary.layouts.agents.codex_shapes import (
     usage_of,
     word,
 )
+from sessionary.layouts.agents.fields import object_of
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -43,6 +45,7 @@ from sessionary.model import (
     Other,
     Part,
     Place,
+    Record,
     Text,
     Thinking,
     ToolCall,
@@ -79,6 +82,10 @@ _RESULTS = ("aggregated_output", "result", "output", "content_items", "results",
 _EXECUTED_BY_SERVER = frozenset({"web_search_call", "image_generation_call"})
 
 
+Said = Message | UsageEvent | Fact
+"""What a record says."""
+
+
 class Decoder(Struct, array_like=True):
     """Decodes the records of one session in their order. It is a plain value, so that a cursor can hold it.
 
@@ -88,7 +95,7 @@ class Decoder(Struct, array_like=True):
         titled: the first turn of the user was read.
         model: the model of the current turn.
         counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
-        texts: checksums of the last texts.
+        texts: hashes of the last texts.
         sources: for each of them the kinds of records that stated it.
         calls: the last calls of tools; those that the server executed begin with ``=``.
         turn: where the current task began; None outside of one.
@@ -112,26 +119,28 @@ class Decoder(Struct, array_like=True):
     counts_turns: bool = False
     number: int = -1
 
-    def decode(self, record: dict[str, Any], place: Place) -> list[Message | UsageEvent | Fact]:
-        """What a record says."""
+    def decode(self, found: Record, path: str) -> Sequence[Said]:
+        """What a record of a file says."""
         self.number += 1
+        record = found.value
         kind, payload = unwrapped(record)
         if payload is None:
-            return [Message(None, HARNESS, (Other("record", record),), time_of(record), place=place)]
-        about = _About(record, payload, place)
+            about = _About(record, {}, found, path)
+            return (about.message(None, HARNESS, Other("record", record)),)
+        about = _About(record, payload, found, path)
         if kind == "event_msg":
-            return list(self._event(about))
+            return self._event(about)
         if kind == "response_item":
-            return list(self._item(about))
+            return self._item(about)
         if kind == "compacted":
             text = payload.get("message")
             part = Text(text) if isinstance(text, str) and text else Other("compaction")
-            return [about.message("system", COMPACTION, part)]
+            return (about.message("system", COMPACTION, part),)
         if kind == "inter_agent_communication":
-            return [about.message("user", AGENT, *parts_of(payload.get("content")))]
+            return (about.message("user", AGENT, *parts_of(payload.get("content"))),)
         if kind in _NO_MESSAGES:
-            return list(self._facts(kind, payload))
-        return [about.unknown()]
+            return tuple(self._facts(kind, payload))
+        return (about.unknown(),)
 
     # -- what a session says of itself
 
@@ -158,33 +167,32 @@ class Decoder(Struct, array_like=True):
 
     # -- response items
 
-    def _item(self, about: _About) -> Iterator[Message | UsageEvent | Fact]:
+    def _item(self, about: _About) -> Sequence[Said]:
         payload = about.payload
         kind, role = word(payload.get("type")), word(payload.get("role"))
         if role and kind in (None, "message"):
             stated = payload.get("content")
-            yield from self._said(
+            return self._said(
                 about, "r", role, parts_of(payload.get("message") if stated is None else stated)
             )
-        elif kind == "reasoning":
+        if kind == "reasoning":
             texts = [*texts_of(payload.get("summary")), *texts_of(payload.get("content"))]
-            yield from self._thought(about, "r", texts)
-        elif kind == "agent_message":
+            return self._thought(about, "r", texts)
+        if kind == "agent_message":
             message = about.message("user", AGENT, *parts_of(payload.get("content")))
-            if not self.titled:  # a sub-agent, whose task comes from another agent
-                self.titled = True
-                yield Fact("title", message.text.rpartition("Payload:\n")[2])
-            yield message
-        elif kind in _NO_ITEMS:
-            return
-        elif kind and kind.endswith("_call"):
-            yield self._called(about, kind)
-        elif kind and kind.endswith(("_output", "_result")):
+            if self.titled:
+                return (message,)
+            self.titled = True  # a sub-agent, whose task comes from another agent
+            return (Fact("title", message.text.rpartition("Payload:\n")[2]), message)
+        if kind in _NO_ITEMS:
+            return ()
+        if kind and kind.endswith("_call"):
+            return (self._called(about, kind),)
+        if kind and kind.endswith(("_output", "_result")):
             stored = payload.get("output", payload.get("result", payload.get("tools")))
             call_id = word(payload.get("call_id"))
-            yield about.message("tool", TOOL, ToolResult(call_id, content_of(stored), has_failed(stored)))
-        else:
-            yield about.unknown()
+            return (about.message("tool", TOOL, ToolResult(call_id, content_of(stored), has_failed(stored))),)
+        return (about.unknown(),)
 
     def _called(self, about: _About, kind: str) -> Message:
         payload = about.payload
@@ -208,52 +216,50 @@ class Decoder(Struct, array_like=True):
 
     # -- events
 
-    def _event(self, about: _About) -> Iterator[Message | UsageEvent | Fact]:
+    def _event(self, about: _About) -> Sequence[Said]:
         payload = about.payload
         kind = word(payload.get("type")) or ""
         item = payload.get("item")
         if kind in ("token_count", "turn.completed"):
-            yield from self._used(about)
-        elif kind == "user_message":
-            yield from self._said(about, "e", "user", parts_of_event(payload))
-        elif kind == "agent_message":
-            yield from self._said(about, "e", "assistant", parts_of(payload.get("message")))
-        elif kind in ("agent_reasoning", "agent_reasoning_raw_content"):
-            yield from self._thought(about, "e", texts_of(payload.get("text")))
-        elif kind == "item_completed" and isinstance(item, dict):
-            yield from self._completed(about, item)
-        elif kind in _NO_EVENTS or kind.endswith(("_begin", "_delta")):
-            yield from self._noted(kind, payload)
-        elif kind in _NOTICES:
-            yield about.message("system", HARNESS, Text(notice_of(payload)))
-        elif kind == "exited_review_mode":
+            return self._used(about)
+        if kind == "user_message":
+            return self._said(about, "e", "user", parts_of_event(payload))
+        if kind == "agent_message":
+            return self._said(about, "e", "assistant", parts_of(payload.get("message")))
+        if kind in ("agent_reasoning", "agent_reasoning_raw_content"):
+            return self._thought(about, "e", texts_of(payload.get("text")))
+        if kind == "item_completed" and isinstance(item, dict):
+            return self._completed(about, item)
+        if kind in _NO_EVENTS or kind.endswith(("_begin", "_delta")):
+            return self._noted(kind, payload)
+        if kind in _NOTICES:
+            return (about.message("system", HARNESS, Text(notice_of(payload))),)
+        if kind == "exited_review_mode":
             review = payload.get("review_output")
             text = review.get("overall_explanation") if isinstance(review, dict) else None
-            yield about.message("assistant", AGENT, *parts_of(text), Other("review", review))
-        elif kind.endswith(("_end", "_tool_call", "_response")):
-            yield from self._executed(about, kind, payload)
-        else:
-            yield about.unknown()
+            return (about.message("assistant", AGENT, *parts_of(text), Other("review", review)),)
+        if kind.endswith(("_end", "_tool_call", "_response")):
+            return self._executed(about, kind, payload)
+        return (about.unknown(),)
 
-    def _completed(self, about: _About, item: dict[str, Any]) -> Iterator[Message | Fact]:
+    def _completed(self, about: _About, item: dict[str, Any]) -> Sequence[Said]:
         kind = word(item.get("type")) or ""
         if kind == "UserMessage":
-            yield from self._said(about, "i", "user", parts_of(item.get("content")))
-        elif kind == "AgentMessage":
-            yield from self._said(about, "i", "assistant", parts_of(item.get("content")))
-        elif kind == "Reasoning":
+            return self._said(about, "i", "user", parts_of(item.get("content")))
+        if kind == "AgentMessage":
+            return self._said(about, "i", "assistant", parts_of(item.get("content")))
+        if kind == "Reasoning":
             texts = [*texts_of(item.get("summary_text")), *texts_of(item.get("raw_content"))]
-            yield from self._thought(about, "i", texts)
-        elif kind == "Plan":
-            yield about.message("assistant", AGENT, *parts_of(item.get("text")), model=self.model)
-        elif kind == "HookPrompt":
-            yield from self._said(about, "i", "user", parts_of(item.get("fragments")), origin=HARNESS)
-        elif "id" in item and kind not in _NO_TURN_ITEMS:
-            yield from self._executed(about, kind, item)
-        elif kind not in _NO_TURN_ITEMS:
-            yield about.unknown()
+            return self._thought(about, "i", texts)
+        if kind == "Plan":
+            return (about.message("assistant", AGENT, *parts_of(item.get("text")), model=self.model),)
+        if kind == "HookPrompt":
+            return self._said(about, "i", "user", parts_of(item.get("fragments")), origin=HARNESS)
+        if kind in _NO_TURN_ITEMS:
+            return ()
+        return self._executed(about, kind, item) if "id" in item else (about.unknown(),)
 
-    def _noted(self, kind: str, payload: dict[str, Any]) -> Iterator[Fact]:
+    def _noted(self, kind: str, payload: dict[str, Any]) -> Sequence[Fact]:
         if kind in ("task_started", "turn_started"):
             self.turn, self.spoken = self.number, False
         elif kind in ("task_complete", "turn_complete", "turn_aborted"):
@@ -263,31 +269,32 @@ class Decoder(Struct, array_like=True):
         ):
             self.model = word(settings.get("model")) or self.model
         elif kind == "thread_name_updated" and (name := word(payload.get("thread_name"))):
-            yield Fact("title", name, 3)
+            return (Fact("title", name, 3),)
+        return ()
 
     # -- what several records state
 
     def _said(
         self, about: _About, source: str, role: str, parts: list[Part], origin: str | None = None
-    ) -> Iterator[Message | Fact]:
+    ) -> Sequence[Said]:
         """A message, unless another record stated it before."""
-        text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
+        text = "".join([part.text for part in parts if isinstance(part, Text)]).strip()
         if source == "r" and role == "user" and is_wrapped(text) and not _HARNESS.match(text):
-            yield about.message(role, HARNESS, *parts)
-            return
+            return (about.message(role, HARNESS, *parts),)
         if role in ("user", "assistant") and self._known(f"{role} {text}", source):
-            return
+            return ()
         if origin is None:
             origin = {"user": PERSON, "assistant": AGENT}.get(role, HARNESS)
             if origin == PERSON and _HARNESS.match(text):
                 origin = HARNESS
+        model = word(about.payload.get("model")) or self.model if role == "assistant" else None
+        message = about.message(role, origin, *parts, model=model)
         if origin == PERSON:
             self._begin_turn()
-            if not self.titled and _REQUEST in text:
-                yield Fact("title", text.partition(_REQUEST)[2].strip())
-            self.titled = True
-        model = word(about.payload.get("model")) or self.model if role == "assistant" else None
-        yield about.message(role, origin, *parts, model=model)
+            titled, self.titled = self.titled, True
+            if not titled and _REQUEST in text:
+                return (Fact("title", text.partition(_REQUEST)[2].strip()), message)
+        return (message,)
 
     def _begin_turn(self) -> None:
         """Further words of the user in one task belong to the same turn."""
@@ -295,12 +302,11 @@ class Decoder(Struct, array_like=True):
             self.turns.append(self.number if self.turn is None else self.turn)
         self.spoken = True
 
-    def _thought(self, about: _About, source: str, texts: list[str]) -> Iterator[Message]:
+    def _thought(self, about: _About, source: str, texts: list[str]) -> Sequence[Message]:
         new = [Thinking(text) for text in texts if text and not self._known(f"thought {text}", source)]
-        if new:
-            yield about.message("assistant", AGENT, *new, model=self.model)
+        return (about.message("assistant", AGENT, *new, model=self.model),) if new else ()
 
-    def _executed(self, about: _About, kind: str, stated: dict[str, Any]) -> Iterator[Message]:
+    def _executed(self, about: _About, kind: str, stated: dict[str, Any]) -> Sequence[Message]:
         """What a tool did. Known already from the records of its call, except if the server executed it."""
         call_id = next((id_ for key in ("call_id", "callId", "id") if (id_ := word(stated.get(key)))), None)
         result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
@@ -308,11 +314,11 @@ class Decoder(Struct, array_like=True):
         stored = [{"type": "image"}] if is_image else content_of(result)
         if call_id and f"={call_id}" in self.calls:
             self.calls[self.calls.index(f"={call_id}")] = call_id
-            if stored and not is_image:
-                yield about.message("tool", TOOL, ToolResult(None, stored))  # its call waits for none
-            return
+            if is_image or not stored:
+                return ()
+            return (about.message("tool", TOOL, ToolResult(None, stored)),)  # its call waits for none
         if call_id in self.calls:
-            return
+            return ()
         if call_id:
             self._remember_call(call_id)
         invocation = stated.get("invocation")
@@ -326,12 +332,14 @@ class Decoder(Struct, array_like=True):
             or stated.get("status") in ("failed", "declined")
             or (isinstance(result, dict) and "Err" in result)
         )
-        yield about.message("assistant", AGENT, ToolCall(call_id, name, arguments), model=self.model)
-        yield about.message("tool", TOOL, ToolResult(call_id, stored, failed))
+        return (
+            about.message("assistant", AGENT, ToolCall(call_id, name, arguments), model=self.model),
+            about.message("tool", TOOL, ToolResult(call_id, stored, failed)),
+        )
 
     def _known(self, text: str, source: str) -> bool:
         """True if a record of another kind stated this text; remembers it."""
-        mark = crc32(text.encode("utf-8", "surrogatepass"))
+        mark = hash_of(text.encode("utf-8", "surrogatepass"))
         at = -1
         for _ in range(self.texts.count(mark)):
             at = self.texts.index(mark, at + 1)
@@ -351,38 +359,38 @@ class Decoder(Struct, array_like=True):
 
     # -- tokens
 
-    def _used(self, about: _About) -> Iterator[UsageEvent]:
+    def _used(self, about: _About) -> Sequence[UsageEvent]:
         """The growth of the cumulative counter; an event that repeats it adds nothing."""
-        payload = about.payload
-        info = payload.get("info")
-        info = info if isinstance(info, dict) else {}
-        total, last = counts_of(info.get("total_token_usage")), counts_of(info.get("last_token_usage"))
-        before = self.counter
+        info = object_of(about.payload.get("info"))
+        total, before = counts_of(info.get("total_token_usage")), self.counter
         spent: list[int] | None
         if total is None:  # older versions count each turn by itself
-            spent = None if before else counts_of(payload.get("usage")) or last or counts_of_prompt(info)
+            last = counts_of(about.payload.get("usage")) or counts_of(info.get("last_token_usage"))
+            spent = None if before else last or counts_of_prompt(info)
         elif total == before:
-            return
+            return ()
         elif before is None:
-            spent = last if self.forked and last else total
-        elif any(now < then for now, then in zip(total, before, strict=True)):
-            spent = last or total  # the counter began anew
-        else:
-            spent = [now - then for now, then in zip(total, before, strict=True)]
+            spent = (self.forked and counts_of(info.get("last_token_usage"))) or total
+        elif min(spent := list(map(sub, total, before))) < 0:  # the counter began anew
+            spent = counts_of(info.get("last_token_usage")) or total
         self.counter = total or before
         if spent and any(spent):
-            yield UsageEvent(usage_of(spent), self.model, time_of(about.record))
+            return (UsageEvent(usage_of(spent), self.model, time_of(about.record)),)
+        return ()
 
 
-class _About:
-    """A record that is being decoded."""
+class _About(Struct, gc=False):
+    """A record that is being decoded, and what of it is not the frame."""
 
-    def __init__(self, record: dict[str, Any], payload: dict[str, Any], place: Place) -> None:
-        self.record, self.payload, self.place = record, payload, place
+    record: dict[str, Any]
+    payload: dict[str, Any]
+    found: Record
+    path: str
 
     def message(self, role: str | None, origin: str, *parts: Part, model: str | None = None) -> Message:
+        place = Place(self.path, self.found.line, self.found.byte)
         id_ = word(self.payload.get("id"))
-        return Message(role, origin, parts, time_of(self.record), id_, model=model, place=self.place)
+        return Message(role, origin, parts, time_of(self.record), id_, None, model, None, place)
 
     def unknown(self) -> Message:
         return self.message(None, HARNESS, Other("record", self.record))

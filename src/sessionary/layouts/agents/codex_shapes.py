@@ -161,7 +161,9 @@ def notice_of(payload: dict[str, Any]) -> str:
 
 def counts_of(stated: Any) -> list[int] | None:
     """A counter of tokens, in the order of `COUNTS`; None if none is stated."""
-    return [_count(stated.get(name)) for name in COUNTS] if isinstance(stated, dict) else None
+    if not isinstance(stated, dict):
+        return None
+    return [count if isinstance(count := stated.get(name), int) and count > 0 else 0 for name in COUNTS]
 
 
 def counts_of_prompt(info: dict[str, Any]) -> list[int]:
