@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
+from scripts import gen_prices
 from sessionary.errors import Invalid
-from sessionary.model import QUARTER, Usage
+from sessionary.model import CONTEXTS, QUARTER, Usage
 from sessionary.workspace.prices import PriceFile, Prices, load_prices
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "costs.md"
@@ -160,3 +161,5 @@ def test_the_shipped_file_says_where_it_comes_from() -> None:
     assert file.source == f"https://pypi.org/project/genai-prices/{file.version}/"
     assert file.licence.startswith("The MIT License (MIT)\n\nCopyright (c) Pydantic Services Inc.")
     assert len(file.models) > 300
+    bounds = {bound for model in file.models for price in model.prices for bound in price.above}
+    assert bounds <= set(CONTEXTS) == set(gen_prices.CONTEXTS)

@@ -28,6 +28,16 @@ def make(home: Path, *ids: str, project: str = "-p") -> Workspace:
     return Workspace(home)
 
 
+def test_a_list_of_what_is_of_a_kind_a_branch_and_a_health(tmp_path: Path) -> None:
+    workspace = make(tmp_path, ROOT, OTHER)
+    assert len(workspace.list(kind="amplifier", project="-p")) == 2
+    (health,) = {one.health for one in workspace.list()}
+    assert len(workspace.list(health=health)) == 2
+    assert (
+        workspace.list(health="lost_data") == workspace.list(branch="main") == workspace.list(model="x") == []
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [

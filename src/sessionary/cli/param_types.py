@@ -127,13 +127,19 @@ class Zone(click.ParamType[tzinfo]):
     name = "zone"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:
-        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # here, since few commands ask for it
+        from zoneinfo import (
+            ZoneInfo,
+            ZoneInfoNotFoundError,
+            available_timezones,
+        )  # here, since few commands ask for it
 
         if isinstance(value, tzinfo):
             return value
         try:
             return ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
+            if not available_timezones():
+                self.fail("this system has no time zones; install the package tzdata", param, ctx)
             words = "write an IANA name, such as Europe/Berlin, America/New_York or UTC"
             self.fail(f"{value!r} is not a known time zone; {words}", param, ctx)
 

@@ -37,6 +37,7 @@ from sessionary.model import (
     Severity,
     Text,
     Usage,
+    UsageEvent,
 )
 
 if TYPE_CHECKING:
@@ -180,11 +181,18 @@ class ClaudeCodeLayout(LogLayout):
 
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
-    ) -> Iterator[Message]:
+    ) -> Iterator[Message | UsageEvent]:
         message = message_of_record(record, place)
-        if message is not None:
-            copied = message.usage is not None and copied_from(self._fs, ref, record)
-            yield replace(message, usage=None) if copied else message
+        if message is None:
+            return
+        if message.model is not None:
+            memory["model"] = message.model
+        searches = count_of(object_of(record.get("toolUseResult")).get("searchCount"))
+        counts = message.usage is not None or searches
+        copied = counts and copied_from(self._fs, ref, record)
+        yield replace(message, usage=None) if copied else message
+        if searches and not copied:  # by a request of the tool, of which nothing else is stored
+            yield UsageEvent(Usage(web_searches=searches), memory.get("model"), message.time)
 
 
 def facts_of_record(record: dict[str, Any]) -> Iterator[Fact]:

@@ -135,6 +135,18 @@ def test_what_costs_more_is_counted_apart(home: Path) -> None:
     assert summary(home, ref).usage_by_model() == {"opus": expected}
 
 
+def test_searches_of_its_own_tool_count_for_the_model_that_called_it(home: Path) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "WebSearch", "input": {"query": "x"}}
+    answer = {"id": "m", "model": "opus", "usage": {"input_tokens": 1}}
+    ref = write(
+        home,
+        record("assistant", 1, None, [call], message=answer),
+        record("user", 2, 1, [result("t1", "found")], toolUseResult={"query": "x", "searchCount": 2}),
+    )
+    assert summary(home, ref).usage_by_model() == {"opus": Usage(input=1, web_searches=2)}
+    assert len(read(home, ref)) == 2
+
+
 def test_titles_by_rank_wherever_they_stand(home: Path) -> None:
     titles: list[dict[str, Any]] = [
         {"type": "custom-title", "customTitle": "Mine"},
