@@ -64,7 +64,7 @@ def test_no_key_in_any_output(home: Path, capsys: pytest.CaptureFixture[str], na
     ):
         code, printed = run(capsys, *words)
         assert code == 0
-        assert "[masked]" in printed or "check" in words
+        assert "[redacted]" in printed or "check" in words
     assert run(capsys, "search", KEY)[0] == 1
     assert run(capsys, "search", "Read", "--json")[0] == 0
 

@@ -97,12 +97,15 @@ HINTS: Mapping[str, tuple[str, ...]] = {
 }
 """For slow rules, by pattern: text without any of these words, in lower case, cannot match."""
 
-BLOB_KEY = "blobEncryptionKey"
+BLOB_KEY = r"(?:blob|speculativeSummarization)EncryptionKey"
 
 ALWAYS: Mapping[str, str] = {
-    "blob encryption key": rf"({BLOB_KEY}{_IS}){_NOT_YET}[^\s\"'\\,;{{}}]+",
+    "blob encryption key": rf"({BLOB_KEY}{_IS}){_NOT_YET}(?:\\+/|[^\s\"'\\,;{{}}])+",
 }
-"""Keys that are masked in every export, redacted or not: they decrypt what an agent stores on a server."""
+"""Keys that are masked in every export, redacted or not, and in all that is shown of the sessions of Cursor.
+
+They decrypt what an agent stores on a server.
+"""
 
 BY_KEY = "value of a secret key"
 """The name under which values are counted that are masked because of their key in JSON."""

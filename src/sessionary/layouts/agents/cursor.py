@@ -294,7 +294,7 @@ class CursorLayout(LogLayout):
     ) -> Iterator[Message]:
         from sessionary.layouts.agents.cursor_messages import masked, messages_of
 
-        masked(record)
+        record = masked(record)
         if record.get("type") != "turn_ended":
             yield from messages_of(record, place, paired=False)
         elif (status := text_or_none(record.get("status"))) not in (None, "success"):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -30,15 +31,8 @@ from sessionary.model import (
     ToolResult,
 )
 
-MASK = "[masked]"
-"""Stands for a key of encryption."""
-
-_SECRET = "EncryptionKey"
-_ASSIGNED = (
-    r"""(EncryptionKey(?:\\*["']|[ \t])*[:=](?:\\*["']|[ \t])*)"""  # its name, also within quoted JSON
-    r"""(?:\{[^{}]*|\[[^\[\]]*|(?:\\/|[^\s"'\\,{}\[\]])+)"""
-)
-_IN_TEXT, _IN_BYTES = re.compile(_ASSIGNED), re.compile(_ASSIGNED.encode())
+if TYPE_CHECKING:
+    from sessionary.redaction import Redaction
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _ADDED = re.compile(
@@ -54,18 +48,11 @@ _HIDDEN = frozenset({"redacted-reasoning", "redacted_reasoning", "redacted_think
 
 
 def masked(record: dict[str, Any]) -> dict[str, Any]:
-    """The record, in which every key of encryption is masked in place, also one that a text quotes."""
-    waiting: list[Any] = [record]
-    while waiting:
-        one = waiting.pop()
-        for key, value in list(one.items() if isinstance(one, dict) else enumerate(one)):
-            if isinstance(key, str) and key.endswith(_SECRET) and value is not None:
-                one[key] = MASK
-            elif isinstance(value, dict | list):
-                waiting.append(value)
-            elif isinstance(value, str) and _SECRET in value:
-                one[key] = _IN_TEXT.sub(rf"\1{MASK}", value)
-    return record
+    """The record with every key of encryption masked, also one that a text quotes."""
+    try:
+        return dict(_redaction().value(record))
+    except RecursionError:
+        return {"type": "record that is nested too deeply to be shown"}
 
 
 def record_of(data: Any, place: Place) -> dict[str, Any] | Problem:
@@ -74,21 +61,20 @@ def record_of(data: Any, place: Place) -> dict[str, Any] | Problem:
     if isinstance(value, Problem):
         return value
     stored = stored_bytes(data)
-    may_hold_one = _SECRET.encode() in stored or b"\\u" in stored
+    may_hold_one = b"EncryptionKey" in stored or b"\\u" in stored
     return masked(dict(value)) if may_hold_one else dict(value)
 
 
 def masked_bytes(data: bytes) -> bytes:
     """The bytes of a record with every key of encryption masked; the same bytes if there is none."""
-    from sessionary.codec import Undecodable, decode, encode_line, sanitize
+    return _redaction().line(data)
 
-    try:
-        value, again = decode(data), decode(data)
-    except Undecodable:
-        value = again = None
-    if isinstance(value, dict) and masked(again) != value:
-        return bytes(encode_line(sanitize(again))).rstrip(b"\n")
-    return _IN_BYTES.sub(rb"\1" + MASK.encode(), data)
+
+@cache
+def _redaction() -> Redaction:
+    from sessionary.redaction import ALWAYS, Redaction  # here, since a list that reads nothing needs none
+
+    return Redaction(ALWAYS, common=False)
 
 
 def messages_of(

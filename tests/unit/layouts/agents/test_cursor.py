@@ -12,10 +12,11 @@ from sessionary.codec import decode
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed, Unsupported
 from sessionary.layouts.agents.cursor import CursorLayout
-from sessionary.layouts.agents.cursor_messages import MASK, masked, masked_bytes
+from sessionary.layouts.agents.cursor_messages import masked, masked_bytes
 from sessionary.layouts.base import Capability
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import AGENT, HARNESS, PERSON, TOOL, Message, Other, Problem, SessionRef
+from sessionary.redaction import MARK
 from sessionary.search import Needle, Query, Search
 from sessionary.search.targets import targets
 from tests.lanes import shared_folder
@@ -215,7 +216,6 @@ def test_nothing_is_written(home: Path) -> None:
     [
         {"blobEncryptionKey": KEY},
         {"a": [{"speculativeSummarizationEncryptionKey": KEY}]},
-        {"blobEncryptionKey": {"k": KEY}},
         {"text": json.dumps({"blobEncryptionKey": KEY})},
         {"text": json.dumps({"text": json.dumps({"blobEncryptionKey": KEY, "x": 1})})},
         {"text": f"blobEncryptionKey: {KEY}\nnext"},
@@ -225,12 +225,23 @@ def test_nothing_is_written(home: Path) -> None:
 def test_keys_of_encryption_are_masked(record: dict[str, Any]) -> None:
     data = json.dumps(record).encode()
     assert KEY not in str(masked(json.loads(data)))
-    assert MASK in str(masked(json.loads(data)))
+    assert MARK in str(masked(json.loads(data)))
     assert KEY.encode() not in masked_bytes(data)
     assert isinstance(decode(masked_bytes(data)), dict)
     assert KEY.encode() not in masked_bytes(data[:-1]), "also in a record that does not decode"
     plain = b'{"text": "an EncryptionKey is needed", "n":  1.50}'
     assert masked_bytes(plain) == plain
+
+
+def test_a_record_that_is_nested_deeply_gives_no_key_away(home: Path) -> None:
+    deep = "[" * 900 + json.dumps({"blobEncryptionKey": KEY}) + "]" * 900
+    editor = Editor(home / "User")
+    editor.bubble("s1", "b1", 1, text="Hi")
+    editor.session("s1")
+    editor.put("bubbleId:s1:b1", '{"type": 9, "value": ' + deep + "}")
+    (message,) = messages(layout(home), refs(home)["s1"])
+    assert message.parts == (Other("record", {"type": "record that is nested too deeply to be shown"}),)
+    assert KEY not in repr(message)
 
 
 def everything(home: Path) -> None:
@@ -259,7 +270,7 @@ def test_no_key_comes_out_of_any_store(home: Path) -> None:
         items = list(found.read(ref))
         assert KEY not in repr((summary, items))
         assert KEY.encode().hex() not in repr((summary, items))
-        masks += repr(items).count(MASK)
+        masks += repr(items).count(MARK)
         for item in items:
             message = item if isinstance(item, Message) else getattr(item, "message", None)
             if isinstance(message, Message):
