@@ -14,8 +14,10 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 CACHE = REPO / ".plugs"
 TOOLS = ("pytest", "pytest-timeout")
-FRAMEWORKS = ("openai-agents", "claude-agent-sdk")
+FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
+PEERS = {"langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite")}
+"""What the tests of a framework need beside its extra."""
 INSTALL_SECONDS = 900
 SUITE_SECONDS = 600
 
@@ -48,7 +50,7 @@ def install(name: str) -> None:
         return
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    options = ["-c", str(constraints(name)), *TOOLS, "-e", f"{REPO}[{name}]"]
+    options = ["-c", str(constraints(name)), *TOOLS, *PEERS.get(name, ()), "-e", f"{REPO}[{name}]"]
     subprocess.run([*pip, *options], check=True, timeout=INSTALL_SECONDS, stdin=subprocess.DEVNULL)
     (folder / "done").touch()
 

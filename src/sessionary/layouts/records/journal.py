@@ -67,7 +67,7 @@ class Change(NamedTuple):
     """What one record changes. All of it takes effect, or nothing.
 
     Attributes:
-        add: items to add at the end: values that `encode_value` accepts.
+        add: items to add at the end: values that `encode_value` accepts, or what it returned as `msgspec.Raw`.
         keys: a key for each of them, to find it by; empty if none has one.
         drop: ranges of the numbers of items that no longer stand.
         set: values by table and key.
@@ -275,7 +275,7 @@ class RecordJournal:
     def _change_line(self, number: int, change: Change) -> bytes:
         fields = []
         if change.add:
-            values = b",".join(map(encode_value, change.add))
+            values = b",".join(map(_encoded, change.add))
             fields.append(b'"first":%d,"add":[%s]' % (self._state.next_item, values))
         if change.keys:
             fields.append(b'"keys":' + _encode(change.keys))
@@ -452,7 +452,11 @@ def _tables(tables: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 def _entry(entry: tuple[str, Any]) -> bytes:
     key, value = entry
-    return b"%s:%s" % (_encode(key), bytes(value) if isinstance(value, msgspec.Raw) else encode_value(value))
+    return b"%s:%s" % (_encode(key), _encoded(value))
+
+
+def _encoded(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, msgspec.Raw) else encode_value(value)
 
 
 def begins_in(folder: str, fs: Fs = OS_FS) -> Iterator[tuple[str, Begin]]:

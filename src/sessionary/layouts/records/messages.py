@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from sessionary.codec.times import parse_time
@@ -47,6 +48,8 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
         place: where it is stored.
         time: when it was stored, for items that bear no time.
     """
+    if framework == LANGGRAPH:
+        item = _unpacked(item)
     if not isinstance(item, dict):
         return Message(None, HARNESS, (Other("record", item),), time, place=place)
     message = _SHAPES.get(framework, message_of)(item, place)
@@ -194,10 +197,24 @@ def _pydantic_usage(counts: dict[str, Any]) -> Usage | None:
     return Usage(max(given - read - written, 0), made, read, written)
 
 
-def _langgraph(item: dict[str, Any], place: Place) -> Message | None:
-    """A message of LangChain as its plug stored it beside the serialised bytes; None for another value."""
-    view = object_of(item.get("view"))
-    if not view:
+def _unpacked(item: Any) -> Any:
+    """What LangGraph serialised as MessagePack. An object in it is an extension: module, name, fields, method."""
+    if not isinstance(item, list) or len(item) != 2 or item[0] != "msgpack" or not isinstance(item[1], bytes):
+        return item
+    try:
+        return msgpack.decode(item[1], ext_hook=_fields)
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return item
+
+
+def _fields(code: int, data: memoryview) -> Any:
+    inner = msgpack.decode(data, ext_hook=_fields)
+    return inner[2] if isinstance(inner, list) and len(inner) > 2 else inner
+
+
+def _langgraph(view: dict[str, Any], place: Place) -> Message | None:
+    """A message of LangChain; None for an element of another list."""
+    if "type" not in view or "content" not in view:
         return None
     role, origin = {
         "human": ("user", PERSON),

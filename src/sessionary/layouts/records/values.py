@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from typing import Any
 
 from sessionary.codec import decode
@@ -79,22 +80,27 @@ def _marked(value: Any) -> Any:
 
 
 def unmarked(value: Any) -> Any:
-    """A decoded value, with each marked object replaced by what it stands for."""
+    """A decoded value, with each marked object replaced by what it stands for. A damaged one stays as it is."""
     if isinstance(value, list):
         return [unmarked(one) for one in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         key, inner = next(iter(value.items()))
-        if key == "$bytes":
-            return b64decode(inner)
-        if key == "$float":
-            return float(inner)
-        if key == "$text":
-            return b64decode(inner).decode("utf-8", _TEXT)
-        if key == "$object":
-            return {unmarked(name): unmarked(one) for name, one in inner}
+        if key in _READ:
+            try:
+                return _READ[key](inner)
+            except (TypeError, ValueError):
+                return value  # damaged: what is stored is the most that can be said
     return {key: unmarked(one) for key, one in value.items()}
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "$bytes": lambda inner: b64decode(inner, validate=True),
+    "$float": float,
+    "$text": lambda inner: b64decode(inner, validate=True).decode("utf-8", _TEXT),
+    "$object": lambda inner: {unmarked(name): unmarked(one) for name, one in inner},
+}
 
 
 def is_plain(text: str) -> bool:

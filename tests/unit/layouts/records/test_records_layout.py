@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 
 from sessionary.cli import main
 from sessionary.layouts.records.journal import Change, RecordJournal
@@ -71,14 +72,23 @@ PYDANTIC = (
         {"part_kind": "tool-return", "tool_name": "bash", "content": "ok", "tool_call_id": "c1"}]},
     {"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
 )  # fmt: skip
+
+
+def packed(**fields: Any) -> list[Any]:
+    """A message as LangGraph serialises it."""
+    inner = msgpack.encode(["langchain_core.messages", "Message", fields, "model_validate_json"])
+    return ["msgpack", msgpack.encode(msgpack.Ext(5, inner))]
+
+
 LANGGRAPH = (
-    {"view": {"type": "human", "content": "Fix the login race"}, "data": b"\0"},
-    {"view": {
-        "type": "ai", "content": [{"type": "text", "text": "Hm."}],
-        "tool_calls": [{"id": "c1", "name": "bash", "args": {"command": "make"}}],
-        "usage_metadata": {"input_tokens": 3, "output_tokens": 4}, "response_metadata": {"model_name": "opus"}}},
-    {"view": {"type": "tool", "content": "ok", "tool_call_id": "c1"}},
-    {"view": {"type": "ai", "content": "Done."}},
+    packed(type="human", content="Fix the login race"),
+    packed(
+        type="ai", content=[{"type": "text", "text": "Hm."}],
+        tool_calls=[{"id": "c1", "name": "bash", "args": {"command": "make"}}],
+        usage_metadata={"input_tokens": 3, "output_tokens": 4}, response_metadata={"model_name": "opus"},
+    ),
+    packed(type="tool", content="ok", tool_call_id="c1"),
+    packed(type="ai", content="Done."),
 )  # fmt: skip
 ITEMS = dict(zip(FRAMEWORKS, (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC), strict=True))
 
