@@ -7,7 +7,7 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -244,6 +244,15 @@ class HasLeftovers(Protocol):
 
     def leftovers(self) -> Iterator[Problem]:
         """A note on each file or folder of a session whose own file is missing. Reads names only."""
+        ...
+
+
+@runtime_checkable
+class LooksInFolders(Protocol):
+    """A layout of an agent that keeps its sessions in the folders of projects, wherever these are."""
+
+    def look_in(self, folders: Callable[[], Iterable[str]]) -> None:
+        """Look in these folders too. They are asked for with each `Layout.discover`."""
         ...
 
 

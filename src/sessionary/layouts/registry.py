@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sessionary.layouts.agents.aider import AiderLayout
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.agents.codex import CodexLayout
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
@@ -24,6 +25,7 @@ AGENTS: tuple[type[AgentLayout], ...] = (
     PiLayout,
     QwenLayout,
     VsCodeChatLayout,
+    AiderLayout,  # last: it looks in the folders that the sessions of the others name
 )
 
 LAYOUTS: tuple[type[AgentLayout], ...] = (*AGENTS, RecordsLayout)

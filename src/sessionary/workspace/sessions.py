@@ -14,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sessionary.catalog import Catalog
+from sessionary.catalog import Catalog, query
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.errors import AmbiguousId, Invalid, NotFound, Unsupported
+from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, Unsupported
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.base import Capability, Layout, LooksInFolders
 from sessionary.layouts.session_ids import LATEST
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
@@ -71,6 +71,18 @@ class Sessions:
             fs,
         )
         """The sessions that only the archive has any more."""
+        for layout in self.layouts:
+            if isinstance(layout, LooksInFolders) and not isinstance(homes, Path):
+                layout.look_in(self._project_folders)
+
+    def _project_folders(self) -> Iterator[str]:
+        """Where projects may be: this folder and those above it, and where agents have worked."""
+        yield from map(str, (self._root.absolute(), *self._root.absolute().parents))
+        try:
+            rows = query(self.catalog, "SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL").rows
+        except SessionaryError:
+            return  # the first list makes the catalogue
+        yield from (cwd for (cwd,) in rows)
 
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order, then those that only the archive has any more."""

@@ -98,6 +98,17 @@ def _may_be(fs: Fs, folder: Path) -> bool:
         return False
 
 
+def _holds(fs: Fs, folder: Path, place: str) -> bool:
+    """True if a folder holds a place: a folder if it ends with a slash, else a file; `*/` is any folder in it."""
+    if not place.startswith("*/"):
+        return _may_be(fs, folder / place) if place.endswith("/") else is_file(fs, str(folder / place))
+    try:
+        names = fs.listdir(str(folder))
+    except OSError:
+        return False
+    return any(_holds(fs, folder / name, place[2:]) for name in names if not name.startswith("."))
+
+
 def is_home(folder: str) -> bool:
     """True for a folder that holds the projects of an agent."""
     return is_folder(OS_FS, f"{folder}/{PROJECTS}")
@@ -143,7 +154,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
         of_agents = dict.fromkeys(
             (f"{PROJECTS}/", *(place for one in registry.LAYOUTS for place in one.places))
         )
-        if any(_may_be(fs, folder / place) for place in of_agents):
+        if any(_holds(fs, folder, place) for place in of_agents):
             return
         places = [*of_agents, *places]
     raise NotFound(

@@ -52,7 +52,7 @@ class AgentLayout:
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
     side_files: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[tuple[str, ...]] = ("projects/",)
-    """What its home holds, one of these at least; names of folders end with a slash."""
+    """What its home holds, one of these at least; names of folders end with a slash, `*/` is any folder."""
     relisted: ClassVar[str | None] = None
     """What the agent does with a session whose file is put back into its home; None if it needs more than the file."""
 
