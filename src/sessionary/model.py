@@ -137,7 +137,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
         """The usage of all models together; None if no message states any."""
         total: Usage | None = None
         for one in self.usage:
-            if one.usage != Usage():
+            if one.usage != NO_USAGE:
                 total = one.usage if total is None else total.plus(one.usage)
         return total
 
@@ -218,6 +218,8 @@ class Usage(Struct, frozen=True, array_like=True, gc=False):
             self.web_searches + other.web_searches,
         )
 
+
+NO_USAGE = Usage()
 
 NO_MODEL = "(not named)"
 """Stands for the model of a message that states usage and names no model."""

@@ -83,10 +83,10 @@ def stats_command(
     found, failure = all_summaries(workspace)
     wanted = Filter(kinds, model)
     summaries = [one for one in of_project(workspace, found, project, failure) if wanted.holds(one)]
-    left_out = len(found) - len(summaries)
     spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
     summaries = [one for one in summaries if _is_within(one.updated, since, until)]
+    left_out = len(found) - len(summaries)
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if json_:
         projects = _by_project(workspace, summaries, lambda one: one.ref.project or one.cwd or NO_PROJECT)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sessionary.model import (
     CONTEXTS,
     NO_MODEL,
+    NO_USAGE,
     PERSON,
     QUARTER,
     Aside,
@@ -32,7 +33,6 @@ from sessionary.transcript.diagnosis import Diagnosis
 from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
-NO_USAGE = Usage()
 LARGEST_STATE = 1 << 12
 """Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
 RECENT_CALLS = 64

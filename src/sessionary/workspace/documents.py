@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from sessionary.model import Problem, Summary
+from sessionary.model import NO_USAGE, Problem, Summary
 
 if TYPE_CHECKING:
     from sessionary.search import Hit
@@ -16,14 +16,11 @@ if TYPE_CHECKING:
 
 def of_summary(summary: Summary, prices: Prices) -> dict[str, Any]:
     """A summary with the field names of docs/cli-json.md; its cost is that of `Workspace.prices`."""
-    from sessionary.workspace.spending import (  # here, since a list without --json needs no costs
-        NOTHING,
-        spent,
-    )
+    from sessionary.workspace.spending import spent  # here, since a list without --json needs no costs
 
     ref = summary.ref
     used = spent(summary, prices)
-    states_usage = used.usage != NOTHING
+    states_usage = used.usage != NO_USAGE
     return {
         "id": ref.session_id,
         "kind": ref.kind,

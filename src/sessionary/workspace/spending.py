@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
-from sessionary.model import QUARTER, Summary, Usage
+from sessionary.model import NO_USAGE, QUARTER, Summary, Usage
 from sessionary.workspace.prices import Prices, Rates
 
 
@@ -64,7 +64,7 @@ def spent(summary: Summary, prices: Prices) -> Spending:
     """What one session used."""
     found = Spending()
     for one in summary.usage:
-        if one.usage != NOTHING:
+        if one.usage != NO_USAGE:
             found.add(one.usage, prices.rates(one.model, one.quarter, one.context))
     return found
 
@@ -96,7 +96,7 @@ def spending(
             quarter, name, usage = one.quarter, one.model, one.usage
             if bounded and (quarter < first or not quarter or (end is not None and quarter >= end)):
                 continue
-            if usage == NOTHING or (wanted is not None and wanted not in name.casefold()):
+            if usage == NO_USAGE or (wanted is not None and wanted not in name.casefold()):
                 continue
             key = name, quarter, one.context
             if key not in known:
@@ -110,7 +110,7 @@ def spending(
             used, unpriced = True, unpriced or rates is None
         report.sessions += used
         report.unpriced_sessions += unpriced
-        report.silent_sessions += not used and all(one.usage == NOTHING for one in summary.usage)
+        report.silent_sessions += not used and all(one.usage == NO_USAGE for one in summary.usage)
     for (project, agent, name, day, _), (rates, usage) in cells.items():
         report.total.add(usage, rates)
         report.models.setdefault(name, Spending()).add(usage, rates)
@@ -118,9 +118,6 @@ def spending(
         report.projects.setdefault(project, Spending()).add(usage, rates)
         report.agents.setdefault(agent, Spending()).add(usage, rates)
     return report
-
-
-NOTHING = Usage()
 
 
 def _quarter(time: datetime) -> int:
