@@ -75,10 +75,10 @@ class Page:
         self._window = window
         self._first = first if window is None else window.first
         self._now = now
-        self._waiting: dict[str | None, ToolCall] = {}
+        self._waiting: dict[str | int | None, ToolCall] = {}
         self._speaker: str | None = None
         self._outside = False
-        self._waiting_elsewhere: dict[str | None, ToolCall] = {}
+        self._waiting_elsewhere: dict[str | int | None, ToolCall] = {}
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
         """The lines of the messages, in order."""
@@ -120,14 +120,14 @@ class Page:
         yield from self._unanswered()
         is_person = message.origin == PERSON
         yield from self._person(message, numbered.turn) if is_person else self._other(message)
-        self._waiting = {call.call_id: call for call in message.calls}
+        self._waiting = _by_id(message.calls)
 
     def _skip(self, message: Message) -> None:
         """Remember only which calls of a message that is not shown are still without a result."""
         for result in message.results:
             self._waiting.pop(result.call_id, None)
         if not _only_answers(message):
-            self._waiting = {call.call_id: call for call in message.calls}
+            self._waiting = _by_id(message.calls)
 
     def _mark(self, numbered: Numbered) -> Iterator[str]:
         """A line that marks the requested message."""
@@ -215,7 +215,8 @@ class Page:
 
     def _unanswered(self) -> Iterator[str]:
         for call in self._waiting.values():
-            yield self._call_line(call, "✗ no result")
+            # Some stores keep neither ids of calls nor results: then nothing is missing.
+            yield self._call_line(call, "" if call.call_id is None else "✗ no result")
         self._waiting = {}
 
     def _call_line(self, call: ToolCall, verdict: str) -> str:
@@ -224,6 +225,14 @@ class Page:
         shown = fit(telling(call.arguments), max(room, 0))
         parts = ["▸ " + paint(name, "magenta"), shown, paint(verdict, "red") if verdict else ""]
         return "  ".join(filter(None, parts))
+
+
+def _by_id(calls: Iterable[ToolCall]) -> dict[str | int | None, ToolCall]:
+    """Calls by their ids; of several without one, the first has the id None, and the others their numbers."""
+    found: dict[str | int | None, ToolCall] = {}
+    for number, call in enumerate(calls):
+        found[number if call.call_id is None and None in found else call.call_id] = call
+    return found
 
 
 def telling(arguments: Any) -> str:

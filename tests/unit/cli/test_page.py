@@ -72,6 +72,16 @@ def test_results_that_come_in_another_order_stand_below_their_own_calls() -> Non
     assert lines == ["", "Agent", "▸ b", "  │ of b", "▸ a", "  │ of a", "▸ c  ✗ no result", "", "Done."]
 
 
+def test_calls_without_an_id_wait_for_no_result() -> None:
+    calls = tuple(ToolCall(None, name, {}) for name in ("a", "b", "c"))
+    read: list[Item] = [
+        Message("assistant", AGENT, calls),
+        Message("tool", TOOL, (ToolResult(None, "of a"),)),
+    ]
+    lines = [line for line in Page(60, full=False, now=NOW).lines(numbered(read)) if line]
+    assert lines == ["Agent", "▸ a", "  │ of a", "▸ b", "▸ c"]
+
+
 def test_results_and_words_in_one_message_of_a_person() -> None:
     content = [
         {"type": "tool_result", "tool_use_id": "t", "content": "out"},
