@@ -44,6 +44,8 @@ _MESSAGES = "messages"
 _SEE_CHECK = "`sessionary check` names the damaged records; an earlier checkpoint may be whole"
 _DELTAS = "counters_since_delta_snapshot"
 
+_CHANCE = random.SystemRandom()
+
 Config = Any
 Typed = tuple[str, bytes]
 
