@@ -91,6 +91,8 @@ kinds = click.option(
     help="Only sessions of this kind of agent. May be repeated.",
 )
 model = click.option(
-    "--model", metavar="NAME", help="Only models with this text in their names, such as opus."
+    "--model",
+    metavar="NAME",
+    help="Only sessions and usage of models with this text in their names, such as opus.",
 )
 top_level = click.option("--top-level", is_flag=True, help="Omit the sessions of sub-agents.")

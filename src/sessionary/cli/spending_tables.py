@@ -74,7 +74,8 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
             yield f"and {formatting.count(more, f'{which}{what}')}; --json prints all"
     yield ""
     total = report.total
-    yield output.paint(f"{formatting.count(total.usage.tokens, 'token')}, {_cost(total)}", "bold")
+    cost = "cost unknown" if total.cost is None else _cost(total)
+    yield output.paint(f"{formatting.count(total.usage.tokens, 'token')}, {cost}", "bold")
     yield f"at the list prices of {report.prices}"
     if total.usage.cost is not None:
         yield f"agents state {_money(total.usage.cost)}"

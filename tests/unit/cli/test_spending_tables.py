@@ -49,6 +49,7 @@ def test_control_characters_in_names_do_not_reach_the_terminal() -> None:
 def test_what_the_cost_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
     found = report()
     found.total = Spending(Usage(200), None, 50)
+    assert "200 tokens, cost unknown" in list(spending_tables(found))
     found.unpriced_sessions, found.silent_sessions = 1, 2
     found.models = {name: Spending(Usage(1), None, 1) for name in "dcba"}
     tell_unpriced(found)
