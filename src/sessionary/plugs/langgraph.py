@@ -305,7 +305,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
     def get_next_version(self, current: Any, channel: None) -> str:
         """The version after another one: a number and a random part, so that versions of two branches differ."""
         number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
-        return f"{number:032}.{random.random():016}"
+        return f"{number:032}.{_CHANCE.random():016}"
 
     # -- the same for asynchronous graphs
 
