@@ -23,6 +23,8 @@ SHARED = (
 OF_CLOCK = (FUTURE_TIME, "note")
 TABLES: dict[str, dict[str, Severity]] = {"fold.py": UNPAIRED, "claude_code_check.py": REFUSED}
 """The codes of modules that report by a table."""
+CHECKS = ("id_check", "tree_check")
+"""The checks that several agents share."""
 
 
 def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
@@ -48,7 +50,7 @@ def modules(name: str) -> Iterator[Path]:
     waiting, found = [name], set[str]()
     while waiting:
         one = waiting.pop()
-        if one not in found and not (one.endswith("_check") and one not in (f"{name}_check", "tree_check")):
+        if one not in found and not (one.endswith("_check") and one not in (f"{name}_check", *CHECKS)):
             found.add(one)
             path = SOURCE / "layouts" / "agents" / f"{one}.py"
             yield path

@@ -52,7 +52,7 @@ class Told(NamedTuple):
 
     def usage(self) -> list[dict[str, int]]:
         """The tokens by model."""
-        return list(self.stats["usage"])
+        return list(self.stats["usage"]["models"])
 
     def texts(self) -> list[str]:
         return [one["text"] for messages in self.shown.values() for one in messages]
@@ -259,6 +259,7 @@ def of_s17(told: Told) -> None:
 
 def of_s19(told: Told) -> None:
     assert len({one["cwd"] for one in told.rows}) == told.expect["projects"]
+    assert len(told.stats["usage"]["projects"]) in (0, told.expect["projects"])
     assert told.codes().count("shared_folder") == 2
 
 

@@ -222,7 +222,7 @@ class Search:
         _, excerpt = found
         place = Place(target.ref.locator)
         said = (excerpt.text, excerpt.marks, excerpt.cut)
-        return Hit(target.ref, 0, place, None, False, False, None, time, TITLE, None, *said)
+        return Hit(target.ref, 0, place, None, False, False, None, None, TITLE, None, *said)
 
     def _note(self, target: Target, problems: Iterable[Problem]) -> None:
         self.stats.damaged += [(target.ref, one) for one in problems if one.code not in _HIDE_NO_TEXT]

@@ -125,7 +125,10 @@ def _quarter(time: datetime) -> int:
 
 
 def _day(quarter: int, zone: tzinfo | None) -> str | None:
-    """The day of a quarter in a zone, by default the local one; None for messages without a time."""
+    """The day of a quarter in a zone, by default the local one; None for messages without a time in the calendar."""
     if not quarter:
         return None
-    return datetime.fromtimestamp(quarter * QUARTER, UTC).astimezone(zone).date().isoformat()
+    try:
+        return datetime.fromtimestamp(quarter * QUARTER, UTC).astimezone(zone).date().isoformat()
+    except (ValueError, OverflowError, OSError):  # some records bear a time of the year 1 or 9999
+        return None

@@ -122,7 +122,8 @@ class ClaudeCodeLayout(LogLayout):
         return ref.session_id.removeprefix(_AGENT_FILE)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.claude_code_check import Refusals, id_problems, unknown_records
+        from sessionary.layouts.agents.claude_code_check import Refusals, unknown_records
+        from sessionary.layouts.agents.id_check import id_problems
         from sessionary.layouts.agents.tree_check import tree_problems
 
         yield from super().check(ref)

@@ -204,6 +204,8 @@ class CodexLayout(AgentLayout):
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from super().check(ref)
         yield from self._index().problems(self._fs, ref)
+        pages = self._pages(ref) or [ref.locator]
+        yield from self._index().other_provider(ref, self._meta(pages[0]).get("model_provider"))
 
     def check_home(self) -> Iterator[Problem]:
         """What is wrong with the database of Codex. Reads only."""

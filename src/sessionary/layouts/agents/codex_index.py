@@ -13,7 +13,7 @@ from sessionary.model import Problem, Record, SessionRef, Severity
 
 _DATABASE = re.compile(r"state_(\d+)\.sqlite")
 _FOLDERS = ("", "/sqlite")
-_COLUMNS = ("id", "rollout_path", "name", "title", "first_user_message")
+_COLUMNS = ("id", "rollout_path", "name", "title", "first_user_message", "model_provider")
 
 
 class Row(NamedTuple):
@@ -21,6 +21,7 @@ class Row(NamedTuple):
 
     title: str | None
     path: str | None
+    provider: str | None
 
 
 class Index(NamedTuple):
@@ -57,6 +58,14 @@ class Index(NamedTuple):
         words = f"Codex does not find this session: its database {self.database} {why}"
         remedy = "let Codex scan its folder again (`codex doctor`)"
         yield Problem("not_indexed", Severity.stops_resume, ref.locator, None, None, words, remedy)
+
+    def other_provider(self, ref: SessionRef, stated: object) -> Iterator[Problem]:
+        """A note if the database names another provider of the model than the rollout: the picker filters by it."""
+        row = (self.rows or {}).get(ref.session_id)
+        if row is not None and row.provider and isinstance(stated, str) and stated != row.provider:
+            words = f"the database names the provider {row.provider}, the session {stated}: `codex resume` may hide it"
+            remedy = "resume it by its id"
+            yield Problem("other_provider", Severity.note, ref.locator, 1, 0, words, remedy)
 
     def problems_of_home(self) -> Iterator[Problem]:
         """Why the database says nothing."""
@@ -108,8 +117,8 @@ def _rows(fs: Fs, path: str) -> dict[str, Row] | None:
         return None
     wanted = ", ".join(one if one in there else "NULL" for one in _COLUMNS)
     return {
-        str(id_): Row(_title(name, title, first), _text(rollout))
-        for id_, rollout, name, title, first in database.fetch(f"SELECT {wanted} FROM threads")
+        str(id_): Row(_title(name, title, first), _text(rollout), _text(provider))
+        for id_, rollout, name, title, first, provider in database.fetch(f"SELECT {wanted} FROM threads")
     }
 
 

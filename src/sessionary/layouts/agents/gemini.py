@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
+from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, only_records, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, Retention, from_start
@@ -38,6 +38,7 @@ from sessionary.model import (
     Problem,
     Record,
     SessionRef,
+    Severity,
     Text,
     Thinking,
     ToolCall,
@@ -138,6 +139,37 @@ class GeminiLayout(LogLayout):
             )
             paths += [path for name in named for path in self._files_below(f"{chats}/{name}")]
         return self._below_home(paths)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.agents.gemini_check import log_problems, twins
+
+        yield from super().check(ref)
+        if ref.locator.endswith(".jsonl"):
+            yield from log_problems(ref, only_records(self._fs, ref.locator))
+        folder, own = os.path.split(ref.locator)
+        names = [(name, match[1]) for name in self._names(folder) if (match := _NAME.fullmatch(_stem(name)))]
+        if os.path.basename(folder) == "chats":
+            yield from twins(
+                ref, [name for name, key in names if key == ref.session_id and _stem(name) != _stem(own)]
+            )
+
+    def check_home(self) -> Iterator[Problem]:
+        """What lies beside the sessions. Reads names only."""
+        return self.leftovers()
+
+    def leftovers(self) -> Iterator[Problem]:
+        """The folders of sub-agents whose session is missing. Reads names only."""
+        for project in self._names(f"{self.home}/tmp"):
+            chats = f"{self.home}/tmp/{project}/chats"
+            names = self._names(chats)
+            known = {match[1] for name in names if (match := _NAME.fullmatch(_stem(name)))}
+            for name in names:
+                if "." not in name and name[:8] not in known and self._names(f"{chats}/{name}"):
+                    words = f"the sessions of sub-agents of {name}, whose own file is missing"
+                    remedy = "none needed; they are read"
+                    yield Problem(
+                        "orphan_folder", Severity.note, f"{chats}/{name}", None, None, words, remedy
+                    )
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> PatchLog:
         return PatchLog(state)
@@ -248,6 +280,10 @@ class GeminiLayout(LogLayout):
             yield Message("system", HARNESS, parts, time, name, place=place)
         else:
             yield Message(None, HARNESS, (Other("record", record),), time, place=place)
+
+
+def _stem(name: str) -> str:
+    return os.path.splitext(name)[0]
 
 
 def _origin(parts: tuple[Part, ...]) -> str:

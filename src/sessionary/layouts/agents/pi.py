@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import cost_of, count_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory
+from sessionary.layouts.agents.logs import LogLayout, Memory, only_records
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability
 from sessionary.model import (
@@ -30,6 +30,7 @@ from sessionary.model import (
     Other,
     Part,
     Place,
+    Problem,
     SessionRef,
     Text,
     Thinking,
@@ -80,6 +81,17 @@ class PiLayout(LogLayout):
         if suffix != ".jsonl" or "/" in folder or (not slash and named is None):
             return None
         return SessionRef(self.name, named[1] if named else name, path, folder or None)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.agents.id_check import id_problems
+        from sessionary.layouts.agents.pi_check import entry_problems, header_of
+        from sessionary.layouts.agents.tree_check import tree_problems
+
+        yield from super().check(ref)
+        yield from entry_problems(ref, only_records(self._fs, ref.locator))
+        yield from tree_problems(ref, only_records(self._fs, ref.locator), _node_of_parent)
+        stated = header_of(only_records(self._fs, ref.locator)).get("id")
+        yield from id_problems(ref, text_or_none(stated), is_there=False)
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state)
@@ -138,6 +150,12 @@ def _node(record: dict[str, Any]) -> Node | None:
         return None
     parent = text_or_none(record.get("targetId" if kind == "leaf" else "parentId"))
     return Node(name, parent or _ROOT, shown=kind not in _NO_MESSAGES)
+
+
+def _node_of_parent(record: dict[str, Any]) -> Node | None:
+    """A record as a node below the entry that it names; a missing header is reported by itself."""
+    node = _node(record)
+    return node._replace(parent=None) if node is not None and node.parent == _ROOT else node
 
 
 def _message(inner: dict[str, Any], empty: Message, memory: Memory) -> Message:

@@ -1,0 +1,41 @@
+"""What Gemini CLI refuses in a session, or does not list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sessionary.layouts.agents.patch_log import kind_of, versions
+from sessionary.layouts.base import mended_copy
+from sessionary.model import Problem, Record, SessionRef, Severity
+
+
+def log_problems(ref: SessionRef, records: Iterable[Record]) -> Iterator[Problem]:
+    """A file without an id or without records, an id of another session, and rewinds to what is not there."""
+    known: set[str] = set()
+    stated, remedy, count = None, mended_copy(ref), 0
+    for count, found in enumerate(records, 1):
+        if stated is None and isinstance(found.value.get("sessionId"), str):
+            stated = str(found.value["sessionId"])
+        if kind_of(found.value) == "rewind" and (target := found.value["$rewindTo"]) not in known:
+            words = f"a rewind to the message {target}, which is missing: Gemini CLI shows nothing before it"
+            yield Problem(
+                "unknown_rewind", Severity.hides_data, ref.locator, found.line, found.byte, words, remedy
+            )
+        known.update(key for key, _ in versions(found.value, count))
+    if not count:
+        words = "the file holds no record: Gemini CLI fails to resume by number while it is there"
+        yield Problem("empty_file", Severity.stops_resume, ref.locator, None, None, words, "remove the file")
+    elif stated is None:
+        words = "no record states the id of the session: Gemini CLI does not list it"
+        yield Problem("no_header", Severity.stops_resume, ref.locator, None, None, words, remedy)
+    elif not stated.startswith(ref.session_id) and "/" not in stated and "/chats/session-" in ref.locator:
+        words = f"its records state the id {stated} instead of that in the name of the file"
+        yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
+
+
+def twins(ref: SessionRef, others: list[str]) -> Iterator[Problem]:
+    """A problem if other files are named by the same id: Gemini CLI resumes one, and deletes both."""
+    if others:
+        words = f"{', '.join(others[:3])} has the same id in its name: Gemini CLI may resume or delete the wrong one"
+        remedy = "archive both files"
+        yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)

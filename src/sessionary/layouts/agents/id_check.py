@@ -1,0 +1,28 @@
+"""Sessions whose records state another id than the name of their file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessionary.layouts.base import mended_copy
+from sessionary.model import Problem, SessionRef, Severity
+
+
+def id_problems(ref: SessionRef, stated: str | None, *, is_there: bool) -> Iterator[Problem]:
+    """A problem if the records state another id than the name of the file.
+
+    Args:
+        ref: the session.
+        stated: the id that its newest record states.
+        is_there: another file is named by that id.
+    """
+    if stated is None or stated == ref.session_id:
+        return
+    words = f"its records state the id {stated}"
+    if is_there:
+        words += ", which another file has as well: the agent may continue the other one"
+        remedy = mended_copy(ref)
+        yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)
+    else:
+        words += " instead of the name of the file"
+        yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
