@@ -374,7 +374,7 @@ class Archive:
             sizes = {**known.sizes, head.gen + 1: sum(part.size for part in head.parts)}
         by_path = {path: one for one, path in source.files(main).items()}
         in_rows = f"{database_name(main.kind, name)}#{main.session_id}"
-        places = [by_path.get(one.ref.locator, in_rows) for one in group]
+        places = [_place(by_path, one.ref.locator) or in_rows for one in group]
         sessions = [listed(place, one) for place, one in zip(places, group, strict=True)]
         entry = Archived(
             name,
@@ -449,6 +449,14 @@ def _groups(source: ArchiveLayout, summaries: list[Summary]) -> list[list[Summar
         for one in summaries
         if one.ref.locator not in side
     ]
+
+
+def _place(by_path: dict[str, str], locator: str) -> str | None:
+    """The locator of a session below the home of its copy, given the names of its files; None if it has none."""
+    path, mark, name = locator.rpartition("#")
+    if locator in by_path:
+        return by_path[locator]
+    return f"{by_path[path]}#{name}" if mark and path in by_path else None
 
 
 def _is_chosen(summary: Summary, choice: Choice) -> bool:

@@ -1,7 +1,7 @@
 """The chats of Aider: `.aider.chat.history.md` in the folder of a project. Read-only.
 
 One file holds all chats of a folder, each from its heading on. The locator of a chat is the path of the file, `#` and
-the id, a hash of the path and the time in the heading.
+the id, a hash of the name of the folder and the time in the heading.
 """
 
 from __future__ import annotations
@@ -214,6 +214,11 @@ class AiderLayout(AgentLayout):
         """The file, which holds the other chats of its folder too."""
         return super().parts(SessionRef(ref.kind, ref.session_id, _path_of(ref)))
 
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        """As `AgentLayout.files`: the file, which holds the other chats of its folder too."""
+        path = _path_of(ref)
+        return {f"{_label(path)}/{NAME}": path}
+
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         """The lines of the message at a place."""
         path, chat = self._chat(ref)
@@ -239,7 +244,7 @@ class AiderLayout(AgentLayout):
                     pass  # nothing was yielded
             if after is not None:
                 yield Reset()
-            yield Fact("cwd", os.path.dirname(path))
+            yield Fact("cwd", ref.project or os.path.dirname(path))
             yield from self._from(fd, path, chat, chat.begin, State(line=chat.line))
 
     def _from(self, fd: int, path: str, chat: Chat, begin: int, state: State) -> Iterator[Item]:
@@ -268,6 +273,11 @@ class AiderLayout(AgentLayout):
         return (
             replace(found, state=state) if same and _mark(self._fs, fd, found.offset) == found.mark else None
         )
+
+
+def _label(path: str) -> str:
+    """The name of the folder of a history file, without dots in front."""
+    return os.path.basename(os.path.dirname(path)).lstrip(".") or "chats"
 
 
 def _path_of(ref: SessionRef) -> str:
@@ -304,7 +314,7 @@ def chats_in(fs: Fs, fd: int, path: str) -> Iterator[Chat]:
     for at, behind, stamp, next_line in [*_headings(fs, fd, size), (size, size, "", 0)]:
         if started is not None or read_at(fs, fd, min(at, WINDOW), 0).strip():
             seen[started or ""] += 1  # two chats may have been started in one second
-            name = f"{path}\0{started}\0{seen[started or '']}".encode("utf-8", "surrogateescape")
+            name = f"{_label(path)}\0{started}\0{seen[started or '']}".encode("utf-8", "surrogateescape")
             yield Chat(blake2b(name, digest_size=8).hexdigest(), begin, at, line, started)
         begin, line, started = behind, next_line, stamp
 

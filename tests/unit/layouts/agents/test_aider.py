@@ -19,6 +19,7 @@ from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
+from tests.support import agent_stores
 from tests.support.agent_files import messages, require_read_only, words
 
 BEGIN = "\n# aider chat started at 2026-03-01 09:00:00\n\n"
@@ -128,6 +129,14 @@ def test_the_chats_of_a_file_are_sessions_with_lasting_ids(home: Path) -> None:
     assert again[:2] == [first, second]
     assert len({one.session_id for one in again}) == 3
     assert [one.text for one in read(home, again[2])] == ["Started in the same second"]
+
+
+def test_a_project_that_was_moved_keeps_its_ids(home: Path) -> None:
+    write(home, FIRST + SECOND)
+    before = [one.session_id for one in refs(home)]
+    (home / "group").mkdir()
+    (home / "app").rename(home / "group" / "app")
+    assert [one.session_id for one in refs(home)] == before
 
 
 def test_the_same_chat_in_two_folders_is_two_sessions(home: Path) -> None:
@@ -504,6 +513,30 @@ def test_the_folders_of_other_agents_are_searched(
     claude.write_text(json.dumps(said) + "\n")
     workspace = Workspace(cache=str(tmp_path / "cache"))
     assert {one.ref.kind for one in workspace.summaries()} == {"claude_code", "aider"}
+
+
+def test_chats_are_archived_and_read_from_there(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_stores.enter(tmp_path / "user", monkeypatch)
+    monkeypatch.delenv("AIDER_CHAT_HISTORY_FILE", raising=False)
+    path = write(home, FIRST + SECOND, ".config")
+    monkeypatch.chdir(path.parent)
+    agent_stores.age(home)
+    report = Workspace().archive().run()
+    assert (report.failed, len(report.pushed)) == ([], 2)
+    before = {one.ref.session_id: (one.title, one.cwd, one.messages) for one in Workspace().list()}
+    path.unlink()
+    workspace = Workspace()
+    found = workspace.list()
+    assert {one.ref.session_id: (one.title, one.cwd, one.messages) for one in found} == before
+    texts = {
+        message.text for one in found for message in workspace.read(one.ref) if isinstance(message, Message)
+    }
+    assert {"And the logout?", "Fix the login race\nin a.py"} <= texts
+    archive = workspace.archive()
+    archive.restore(archive.find(found[0].ref.session_id), tmp_path / "out")
+    assert (tmp_path / "out" / "config" / NAME).read_text() == FIRST + SECOND
 
 
 @pytest.mark.lane("samples")
