@@ -82,17 +82,24 @@ def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
 
 def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     """A value that is stored as a message, without looking for one that it may wrap."""
+    role, origin, parts = author_and_parts(message)
+    if role is None:
+        return Message(None, HARNESS, parts, place=place)
+    return Message(role, origin, parts, _time(message), _word(message.get("id")), place=place)
+
+
+def author_and_parts(message: Any) -> tuple[str | None, str, tuple[Part, ...]]:
+    """The role, the origin and the parts of a value that is stored as a message; the role is None if it is none."""
     role = message.get("role") if type(message) is dict or isinstance(message, Mapping) else None
     if not isinstance(role, str):
-        return Message(None, HARNESS, (Other("record", message),), place=place)
+        return None, HARNESS, (Other("record", message),)
     content = message.get("content")
     parts: tuple[Part, ...]
     if isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS):
         parts = (Text(content),)
     else:
         parts = tuple(typed_parts(message))
-    origin = _origin(message, role, parts)
-    return Message(role, origin, parts, _time(message), _word(message.get("id")), place=place)
+    return role, _origin(message, role, parts), parts
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:

@@ -165,12 +165,14 @@ class ClaudeCodeLayout(LogLayout):
             yield Fact("parent", os.path.basename(ref.locator.rpartition("/subagents/")[0]), 1)
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        for fact in facts_of_record(record):
+        for fact in facts_of_record(record, memory):
             yield from (fact,) if fact.name != "cwd" else _folder(fact, memory)
-        if origin := text_or_none(object_of(record.get("forkedFrom")).get("sessionId")):
-            yield Fact("parent", origin)
-        if _is_agent(ref) and isinstance(record.get("sessionId"), str):
-            yield Fact("parent", record["sessionId"])
+        origin = record.get("forkedFrom")
+        parents = (object_of(origin).get("sessionId"), record.get("sessionId") if _is_agent(ref) else None)
+        for parent in parents:
+            if parent and parent != memory.get("parent") and isinstance(parent, str):
+                memory["parent"] = parent
+                yield Fact("parent", parent)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         found = super().header(ref, fold)
@@ -196,15 +198,17 @@ class ClaudeCodeLayout(LogLayout):
             yield UsageEvent(Usage(web_searches=searches), memory.get("model"), message.time)
 
 
-def facts_of_record(record: dict[str, Any]) -> Iterator[Fact]:
-    """What a record says of its session: title, folder, branch, version."""
+def facts_of_record(record: dict[str, Any], known: Memory) -> Iterator[Fact]:
+    """What a record says of its session: title, folder, branch, version. What is known already is left out."""
     kind = text_or_none(record.get("type"))
     if kind in _TITLES:
         key, rank = _TITLES[kind]
         if isinstance(record.get(key), str):
             yield Fact("title", record[key], rank)
     for key, name in _FACTS:
-        if value := text_or_none(record.get(key)):
+        value = record.get(key)
+        if value and value != known.get(key) and isinstance(value, str):
+            known[key] = value
             yield Fact(name, value)
 
 
@@ -215,10 +219,10 @@ def _is_below_a_session(name: str, own: str) -> bool:
 def _folder(stated: Fact, memory: Memory) -> Iterator[Fact]:
     """The folder in which a session began, by which Claude Code finds it; or all others so far, if there are few."""
     known: list[str] = memory.get("folders", [])
-    if "cwd" not in memory:
-        memory["cwd"] = stated.value
+    if "folder" not in memory:
+        memory["folder"] = stated.value
         yield stated
-    elif stated.value not in (memory["cwd"], *known) and len(known) < _FOLDERS:
+    elif stated.value not in (memory["folder"], *known) and len(known) < _FOLDERS:
         memory["folders"] = [*known, stated.value]
         yield Fact("folders", "\n".join(memory["folders"]))
 
@@ -269,30 +273,34 @@ def _stays_with_parent(record: dict[str, Any]) -> bool:
 def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None for one that is none."""
     from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
-    from sessionary.transcript.typed import message_of
+    from sessionary.transcript.typed import author_and_parts
 
     kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
     if kind in _NO_MESSAGES or kind in _TITLES:
         return None
     inner = record.get("message")
     if kind in ("user", "assistant") and isinstance(inner, dict):
-        message = message_of({"role": kind, **inner}, place)
-        origin = message.origin if kind == "user" else AGENT
+        role, origin, parts = author_and_parts(inner if "role" in inner else {"role": kind, **inner})
+        if kind == "assistant":
+            origin = AGENT
         if record.get("isCompactSummary"):
             origin = COMPACTION
-        elif origin == PERSON and (record.get("isMeta") or _NOTICE.match(message.text)):
+        elif origin == PERSON and record.get("isMeta"):
             origin = HARNESS
         model = inner.get("model")
-        return replace(
-            message,
-            parts=message.parts or (Other("record", record),),
-            origin=origin,
-            time=time,
-            id=text_or_none(inner.get("id")) if kind == "assistant" else text_or_none(record.get("uuid")),
-            parent=text_or_none(record.get("parentUuid")),
-            model=text_or_none(model) if model != "<synthetic>" else None,
-            usage=_usage(inner.get("usage")),
+        message = Message(
+            role,
+            origin,
+            parts or (Other("record", record),),
+            time,
+            text_or_none(inner.get("id")) if kind == "assistant" else text_or_none(record.get("uuid")),
+            text_or_none(record.get("parentUuid")),
+            text_or_none(model) if model != "<synthetic>" else None,
+            _usage(inner.get("usage")),
+            place,
         )
+        is_notice = origin == PERSON and _NOTICE.match(message.text)
+        return replace(message, origin=HARNESS) if is_notice else message
     text = text_or_none(record.get("content"))
     if kind == "system" and record.get("subtype") in _WORDLESS:
         text = text or str(record["subtype"])

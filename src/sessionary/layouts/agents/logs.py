@@ -40,6 +40,9 @@ from sessionary.model import (
 
 _SHOWS_THEM = "none needed; `sessionary show --branches` shows them"
 
+KEPT = 1 << 20
+"""Bytes of a file whose records are kept between both passes; those of a larger one are read twice."""
+
 Memory = dict[str, Any]
 """What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
 
@@ -107,6 +110,8 @@ class Reading(Struct):
     plan: Plan
     last: str | None
     memory: Memory
+    kept: list[Stored] | None = None
+    """What is in the file, if it is small: then it is read once."""
 
 
 class LogLayout(AgentLayout):
@@ -195,7 +200,7 @@ class LogLayout(AgentLayout):
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """What the records say."""
-        for found in records(self._fs, ref.locator, reading.start):
+        for found in reading.kept or records(self._fs, ref.locator, reading.start):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):
@@ -220,13 +225,19 @@ class LogLayout(AgentLayout):
         return value if isinstance(value, dict) else None
 
     def _whole(self, ref: SessionRef) -> Reading:
-        plan, end = self._plan(ref, None), None
+        plan, end, kept = self._plan(ref, None), None, list[Stored]()
+        is_small = True
         for found in records(self._fs, ref.locator):
             end = found if isinstance(found, Cursor) else None
             if isinstance(found, Record):
                 plan.survey(found)
+                is_small = is_small and found.byte + len(found.raw) <= KEPT
+            if is_small:
+                kept.append(found)
+            else:
+                kept.clear()
         plan.settle()
-        return Reading(None, end, plan, None, {})
+        return Reading(None, end, plan, None, {}, kept or None)
 
     def _further(self, ref: SessionRef, after: Cursor) -> Reading | None:
         """What was added behind a cursor; None if the file must be read from its start."""
@@ -317,7 +328,8 @@ def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
 
 def _joined(one: Message | Aside, other: Message | Aside) -> Message | Aside | None:
     """One message from two of its records, each of which states the usage so far; None for two messages."""
-    first, second = (each.message if isinstance(each, Aside) else each for each in (one, other))
+    first = one.message if isinstance(one, Aside) else one
+    second = other.message if isinstance(other, Aside) else other
     if first.id is None or first.id != second.id or first.role != second.role:
         return None
     usages = [usage for usage in (first.usage, second.usage) if usage is not None]

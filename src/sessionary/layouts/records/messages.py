@@ -59,7 +59,7 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
 def facts_from(framework: str, item: Any) -> Iterator[Fact]:
     """What an item says of its session."""
     if framework == CLAUDE and isinstance(item, dict):
-        yield from claude_code.facts_of_record(item)
+        yield from claude_code.facts_of_record(item, {})
 
 
 def _openai(item: dict[str, Any], place: Place) -> Message:
