@@ -68,6 +68,7 @@ CALLS = {
     "show": ["show {agent}", "show {fork}", "show {slug}", "show {feature}", "show {work}", "show {agent}:1"],
     "search": ["search it", "search why --since 2020"],
     "export": ["export {agent} --output x.md", "export {fork} {slug} {feature} {work} --output all/ --redact"],
+    "diff": ["diff {agent} {fork}", "diff {work} {feature}"],
     "events": ["events {agent}", "events {agent} --summary", "events {agent} --cost", "events {agent} --fields data"],
     "tree": ["tree", "tree {agent}"],
     "stats": ["stats", "stats --events"],
@@ -169,7 +170,7 @@ SYNC_CALLS = {
 }
 
 READING = frozenset({
-    "list", "show", "search", "events", "tree", "stats", "sql", "doctor", "open", "check", "demo",
+    "list", "show", "search", "events", "tree", "stats", "sql", "doctor", "open", "diff", "check", "demo",
     "work list", "work show", "work tree", "work breadcrumbs", "work timeline", "work stats", "work pending",
     "work status", "work subwork list", "work subwork show",
     "brainstorm list", "brainstorm show", "brainstorm status", "brainstorm validate",

@@ -146,7 +146,7 @@ def test_every_key_of_sync_is_documented_and_every_path_is_absolute(
 
 
 WITHOUT_LIST = {
-    "stats", "doctor", "open",
+    "stats", "doctor", "open", "diff",
     "work show", "work stats", "work subwork show", "brainstorm show", "brainstorm status", "feature status",
 }  # fmt: skip
 """What reads, and prints one object that is about one thing."""

@@ -17,6 +17,7 @@ COMMANDS = (
     "open",
     "search",
     "export",
+    "diff",
     "events",
     "tree",
     "stats",

@@ -74,7 +74,7 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
             yield f"and {formatting.count(more, f'{which}{what}')}; --json prints all"
     yield ""
     total = report.total
-    cost = "cost unknown" if total.cost is None else _cost(total)
+    cost = "cost unknown" if total.cost is None else cost_text(total)
     yield output.paint(f"{formatting.count(total.usage.tokens, 'token')}, {cost}", "bold")
     yield f"at the list prices of {report.prices}"
     if total.usage.cost is not None:
@@ -87,7 +87,7 @@ def _table(report: SpendingReport, what: str, names: list[str], some: list[Spend
         Column("INPUT", [formatting.quantity(one.usage.input) for one in some], right=True),
         Column("CACHE", [formatting.quantity(_cached(one)) for one in some], right=True),
         Column("OUTPUT", [formatting.quantity(one.usage.output) for one in some], right=True),
-        Column("COST", [_cost(one) for one in some], right=True),
+        Column("COST", [cost_text(one) for one in some], right=True),
     ]
     if any(one.usage.cost is not None for one in some):
         stated = ["" if one.usage.cost is None else _money(one.usage.cost) for one in some]
@@ -119,7 +119,7 @@ def _bar(share: float, width: int) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-def _cost(one: Spending) -> str:
+def cost_text(one: Spending) -> str:
     """The cost; with a + if there are more tokens than it covers, and ``?`` if it covers none."""
     if one.cost is None:
         return "?"

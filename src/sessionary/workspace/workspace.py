@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sessionary.sync.report import Report
     from sessionary.transcript.typed import Numbered
     from sessionary.workspace.archive import Archive
+    from sessionary.workspace.comparing import Comparison
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.exporting import Export
@@ -288,6 +289,24 @@ class Workspace(Sessions):
             strict=strict,
             fs=self._fs,
         )
+
+    def diff(self, a: SessionRef, b: SessionRef, *, branch: int = 0, other_branch: int = 0) -> Comparison:
+        """Two sessions beside each other, or branches of one: turns, tools, files, errors, tokens and cost.
+
+        Args:
+            a: the first session.
+            b: the second session; may be the same.
+            branch: of the first: 0 for its conversation, n for the nth branch that was left in it.
+            other_branch: of the second.
+
+        Raises:
+            Invalid: there are not so many branches, or the price file of the user is not valid.
+            NotFound: a session is gone.
+            StorageFailed: a session cannot be read.
+        """
+        from sessionary.workspace.comparing import compare
+
+        return compare((self.layout_of(a), a, branch), (self.layout_of(b), b, other_branch), self.prices())
 
     def doctor(self, *, now: datetime | None = None) -> Doctor:
         """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.

@@ -1,0 +1,144 @@
+"""`sessionary diff`: two sessions, or branches of one, beside each other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import completing, formatting, homes, options, output, table
+from sessionary.cli.spending_tables import cost_text
+from sessionary.cli.targets import session as named
+from sessionary.cli.text import fit, one_line
+from sessionary.errors import NotFound
+from sessionary.model import SessionRef
+from sessionary.workspace import Workspace, documents
+from sessionary.workspace.comparing import Comparison, Side
+
+_BRANCH = re.compile(r"(.+)@(\d{1,9})", re.DOTALL)
+_SHOWN = 20
+
+
+@click.command(
+    "diff",
+    epilog="""\b
+Examples:
+  sessionary diff 3f0c81d2 9c1d2e3f        a session and its fork
+  sessionary diff 3f0c81d2 3f0c81d2@1      a session and the first branch that was left in it
+  sessionary diff 3f0c81d2 9c1d2e3f --json | jq .files
+""",
+)
+@click.argument("a", metavar="A[@BRANCH]", shell_complete=completing.sessions())
+@click.argument("b", metavar="B[@BRANCH]", shell_complete=completing.sessions())
+@options.home
+@options.json_result
+def diff_command(a: str, b: str, home: Path | None, json_: bool) -> int:
+    """Compare two sessions, or branches of one: turns, tools, files, errors, tokens and cost.
+
+    ID@1 is the first branch that was left in a session, by a rewind for example, from where the session began.
+    Files are those that the arguments of tool calls name. Tokens of a session are those of all its branches.
+    """
+    workspace = homes.workspace(home)
+    (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
+    found = workspace.diff(one, other, branch=branch, other_branch=left)
+    if json_:
+        output.value(_document(found))
+        return 0
+    short = workspace.short_ids([one, other])
+    names = [
+        one_line(short[side.ref]) + (f"@{side.branch}" if side.branch else "") for side in (found.a, found.b)
+    ]
+    output.lines(_table(names, list(_facts(found))))
+    for what, counts in (
+        ("tool", _counts(found.a.tools, found.b.tools)),
+        ("file", _counts(found.a.files, found.b.files)),
+    ):
+        if counts:
+            output.line()
+            output.lines(_table(names, counts[:_SHOWN], what.upper()))
+        if counts[_SHOWN:]:
+            left_out = formatting.count(len(counts) - _SHOWN, f"more {what}")
+            output.line(f"… {left_out}: --json lists all")
+    return 0
+
+
+def _resolved(workspace: Workspace, word: str) -> tuple[SessionRef, int]:
+    """The session that a word names, and the branch of it."""
+    try:
+        return named(workspace, word), 0  # first, since an id may end like that
+    except NotFound:
+        match = _BRANCH.fullmatch(word)
+        if match is None:
+            raise
+    return named(workspace, match[1]), int(match[2])
+
+
+Row = tuple[str, str, str]
+
+
+def _facts(found: Comparison) -> Iterator[Row]:
+    a, b = found.a, found.b
+    yield "title", one_line(a.title or "-"), one_line(b.title or "-")
+    yield "turns", f"{a.turns:,}", f"{b.turns:,}"
+    yield "equal turns", f"{found.equal_turns:,}", f"{found.equal_turns:,}"
+    yield "messages", f"{a.messages:,}", f"{b.messages:,}"
+    yield "errors", f"{a.errors:,}", f"{b.errors:,}"
+    yield "tokens", f"{a.spending.usage.tokens:,}", f"{b.spending.usage.tokens:,}"
+    yield "cost", cost_text(a.spending), cost_text(b.spending)
+    yield "models", _models(a), _models(b)
+
+
+def _models(side: Side) -> str:
+    return ", ".join(map(one_line, side.models)) or "-"
+
+
+def _counts(a: Counter[str], b: Counter[str]) -> list[Row]:
+    """How often each name occurs, those first that differ most."""
+    order = sorted(a.keys() | b.keys(), key=lambda name: (-abs(a[name] - b[name]), name))
+    return [(one_line(name), f"{a[name]:,}", f"{b[name]:,}") for name in order]
+
+
+def _table(names: list[str], rows: list[Row], head: str = "") -> Iterator[str]:
+    """Rows with a name and a value for each side; with a heading, the names get the rest of the width."""
+    labels, *sides = zip(*rows, strict=True)
+    room = output.room()
+    width = None if room is None or head else (room - max(map(len, labels)) - 4) // 2
+    columns = [table.Column(head, labels)]
+    for name, texts in zip(names, sides, strict=True):
+        columns.append(table.Column(name, texts if width is None else [fit(text, width) for text in texts]))
+    return table.lines(columns, room, stretch=head or None, keep_end=True)
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    return {
+        "a": _side(found.a),
+        "b": _side(found.b),
+        "equal_turns": found.equal_turns,
+        "tools": _pairs("name", found.a.tools, found.b.tools),
+        "files": _pairs("file", found.a.files, found.b.files),
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "id": side.ref.session_id,
+        "kind": side.ref.kind,
+        "branch": side.branch,
+        "title": side.title,
+        "turns": side.turns,
+        "messages": side.messages,
+        "errors": side.errors,
+        "models": side.models,
+        "tokens": side.spending.usage.tokens,
+        "cost": documents.dollars(side.spending.cost),
+        "unpriced": side.spending.unpriced,
+        "stated_cost": documents.dollars(side.spending.usage.cost),
+    }
+
+
+def _pairs(key: str, a: Counter[str], b: Counter[str]) -> list[dict[str, Any]]:
+    return [{key: name, "a": a[name], "b": b[name]} for name in sorted(a.keys() | b.keys())]
