@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,6 @@ from sessionary.workspace import archive_index
 from sessionary.workspace.archive import Archive, ArchiveReport
 from tests.support import agent_stores
 from tests.support.agent_stores import CLAUDE, CODEX, CODEX_FORK, CREDENTIALS, IDS, OPENCODE, OPENCODE_FILES
-from tests.support.faults import FaultFs, sweep
 
 LINE = b'{"type":"user","uuid":"u%d","cwd":"/home/u/app","message":{"role":"user","content":"Turn %d"}}\n'
 
@@ -400,46 +398,7 @@ def test_own_sessions_are_archived_on_request(home: Path, tmp_path: Path) -> Non
     }
 
 
-# -- kills and concurrency
-
-
-def test_a_run_that_is_killed_anywhere_leaves_a_valid_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = LINE % (1, 1) * 3, LINE % (2, 2) * 2
-
-    def setup(folder: str) -> None:
-        agent_stores.enter(Path(folder), monkeypatch)
-        claude(Path(folder)).write_bytes(first)
-        run()
-        claude(Path(folder)).write_bytes(second)
-        new = claude(Path(folder)).with_name("3f0c81d2-0000-4000-8000-000000000002.jsonl")
-        new.write_bytes(first)
-
-    def work(fs: FaultFs, folder: str) -> None:
-        run(fs)
-        fs.mark("archived")
-
-    def check(folder: str, acked: tuple[Any, ...]) -> None:
-        assert [one.faults for one in archive().verify() if one.faults] == []
-        entries = {one.session_id: one for one in archive().entries()}
-        assert restored(CLAUDE, Path(folder, "1"), 1).popitem()[1] == first
-        if acked:
-            assert entries[CLAUDE].sizes == {1: len(first), 2: len(second)}
-        assert run().failed == []
-        entries = {one.session_id: one for one in archive().entries()}
-        assert {key: one.sizes for key, one in entries.items()} == {
-            CLAUDE: {1: len(first), 2: len(second)},
-            "3f0c81d2-0000-4000-8000-000000000002": {1: len(first)},
-        }
-        assert restored(CLAUDE, Path(folder, "2"), 2).popitem()[1] == second
-        assert claude(Path(folder)).read_bytes() == second
-
-    report = sweep(
-        setup, work, check, tmp_path, calls=("write", "rename", "link_fd", "unlink"), effects=("kill", "torn")
-    )
-    assert report.states > 40
-    assert not report.violations, report.describe()
+# -- concurrency
 
 
 def _run_in_process(home: str) -> int:

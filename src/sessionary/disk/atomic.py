@@ -380,10 +380,10 @@ def free_name(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = No
     return next(name for name in _dated_names(path, kind, now) if _stat_or_none(fs, name) is None)
 
 
-def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
+def move_folder(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True) -> None:
     """Rename a folder (or a file) to a name that must not exist yet; missing parents of the target are made.
 
-    Durability: the move survives a power cut when this returns.
+    Durability: the move survives a power cut when this returns, unless `durable` is False.
 
     Raises:
         AlreadyExists: the target exists.
@@ -394,16 +394,20 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
     refuse_placeholder(fs, target, "move")
     moved = False
     try:
-        make_dirs(fs, parent)
+        make_dirs(fs, parent, durable=durable)
         if _stat_or_none(fs, target) is not None:
             raise AlreadyExists(f"{target} already exists", operation="move", path=target)
         with suppress(NotADirectoryError):
-            sync_dir(fs, source)  # for other writers inside: they cannot flush it under the old name any more
+            if durable:
+                sync_dir(
+                    fs, source
+                )  # for other writers inside: they cannot flush it under the old name any more
         fs.rename(source, target)
         moved = True
         forget_names(fs)
-        sync_dir(fs, parent)
-        sync_dir(fs, os.path.dirname(source))
+        if durable:
+            sync_dir(fs, parent)
+            sync_dir(fs, os.path.dirname(source))
     except AlreadyExists:
         raise
     except FileNotFoundError as error:

@@ -338,10 +338,9 @@ class Archive:
         if not changed:
             return
         for name, (group, _) in changed.items():
-            record = None if engine.states.agreed(name) is not None else self._remote.read_head(name)
-            if (
-                record is not None
-            ):  # the state was lost: nothing else than this archive continues its sessions
+            record, agreed = self._remote.read_head(name), engine.states.agreed(name)
+            if record is not None and (agreed is None or agreed.etag != record.etag):
+                # The state was lost, or is older than the archive: nothing else continues these sessions.
                 make_folder(self._fs, engine.states.folder)
                 state = archive.state_of(self._remote, record, group[0].ref.locator, self._fs)
                 engine.states.agree(name, state)

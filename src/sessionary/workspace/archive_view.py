@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, is_there, make_folder, names_in
+from sessionary.disk.fs import Fs, is_there, make_dirs, names_in
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError
 from sessionary.layouts.base import Layout
 from sessionary.model import SessionRef, Summary
@@ -129,11 +129,11 @@ class ArchiveView:
         from sessionary.workspace.archive_files import head_of, written  # here: a list restores nothing
 
         folder = load_choice(self._fs).folder or usual_folder() or ""
-        make_folder(self._fs, str(self._root))
         temp = atomic.temp_name(home)
         try:
+            make_dirs(self._fs, str(self._root), durable=False)
             written(folder, head_of(folder, entry.name, self._fs), entry.best, temp, self._fs, lasting=False)
-            atomic.move_folder(temp, home, fs=self._fs)
+            atomic.move_folder(temp, home, fs=self._fs, durable=False)
         except AlreadyExists:  # another process was faster
             pass
         finally:

@@ -76,7 +76,7 @@ Examples:
 def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_: bool) -> int:
     """Remove sessions from the archive, with all of their versions. There is no undo.
 
-    A session whose source is present is archived again by the next run, unless `archive add` excludes it.
+    A session whose source is present is archived again by the next run.
     """
     workspace = homes.workspace(None, must_exist=False)
     archive = workspace.archive(folder)
