@@ -29,6 +29,7 @@ from tests.servers import npm, objects
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
 SOAK = "SESSIONARY_SOAK"
+PEERS = "SESSIONARY_PEERS"
 GIGABYTES = 3_000_000_000
 REPO = Path(__file__).resolve().parent.parent
 
@@ -179,6 +180,18 @@ def _probe_cosmos_real() -> str | None:
     return None if named else "SESSIONARY_TEST_COSMOS_ENDPOINT and _DATABASE name no account to test with"
 
 
+def peers_python() -> str:
+    """The interpreter that has the packages of the programs which the lane ``peers`` compares with."""
+    return os.environ.get(PEERS) or sys.executable
+
+
+def _probe_peers() -> str | None:
+    packages = ("hypabolic_trajectory", "claude_code_log")
+    command = [peers_python(), "-c", "import " + ", ".join(packages)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    return None if done.returncode == 0 else f"{PEERS} names no Python with {' and '.join(packages)}"
+
+
 def _probe_plug(name: str) -> Callable[[], str | None]:
     return lambda: environments.missing(name)
 
@@ -193,6 +206,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "sigkill": _probe_sigkill,  # real processes, really killed
     "postgres": _probe_postgres,  # a PostgreSQL server that the tests start themselves
     "postgres-of-system": _probe_postgres_of_system,  # another one, of another version, from the system's packages
+    "peers": _probe_peers,  # other programs that count the same sessions
     "original": _probe_original,  # the original programs, to compare with
     "s3": objects.moto_missing,  # moto, an S3 from PyPI
     "azurite": objects.azurite_missing,  # Microsoft's Azure Blob from npm
