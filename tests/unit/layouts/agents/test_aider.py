@@ -467,6 +467,7 @@ def test_every_reading_command_reads_them(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.delenv("AIDER_CHAT_HISTORY_FILE", raising=False)
     write(home, FIRST + SECOND)
     (home / "app" / "src").mkdir()
