@@ -20,6 +20,7 @@ DISTRIBUTIONS = {
     "azure.core": "azure-core",
     "azure.cosmos": "azure-cosmos",
     "azure.identity": "azure-identity",
+    "google.adk": "google-adk",
     "langgraph.checkpoint": "langgraph-checkpoint",
     "markdown_it": "markdown-it-py",
     "ruamel.yaml": "ruamel-yaml",

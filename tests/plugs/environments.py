@@ -14,9 +14,12 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 CACHE = REPO / ".plugs"
 TOOLS = ("pytest", "pytest-timeout")
-FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph")
+FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
-PEERS = {"langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite")}
+PEERS = {
+    "langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),
+    "google-adk": ("aiosqlite", "sqlalchemy"),
+}
 """What the tests of a framework need beside its extra."""
 INSTALL_SECONDS = 900
 SUITE_SECONDS = 600

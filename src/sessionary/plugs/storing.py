@@ -92,6 +92,15 @@ class Journals:
             if begin.scope == list(scope):
                 yield begin.session, path
 
+    def all(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The ids of all sessions, each with its scope.
+
+        Raises:
+            StorageFailed: the folder cannot be looked into.
+        """
+        for _, begin in begins_in(self.folder):
+            yield begin.session, tuple(begin.scope)
+
     def close(self) -> None:
         """Flush what is pending, and close all files.
 

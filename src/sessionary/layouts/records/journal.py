@@ -98,6 +98,7 @@ class RecordJournal:
     Attributes:
         path: the file.
         skipped: lines that could not be read, as (byte, length); they are kept in the file and change nothing.
+        guard: held during each call; hold it to make several calls that no other thread comes between.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class RecordJournal:
         self.skipped: list[tuple[int, int]] = []
         self._durability: Durability = check_durability(durability)
         self._begin = Begin(FORMAT, framework, session_id, list(scope), chain)
-        self._guard = threading.RLock()
+        self.guard = threading.RLock()
         self._bind(OS_FS, partial(datetime.now, UTC))
         self._restart()
 
@@ -153,7 +154,7 @@ class RecordJournal:
             Unsupported: it has a newer format.
             AlreadyExists: it belongs to another session.
         """
-        with self._guard:
+        with self.guard:
             self._refresh()
             return self._state
 
@@ -162,7 +163,7 @@ class RecordJournal:
 
         Raises: as `state`.
         """
-        with self._guard:
+        with self.guard:
             self._refresh()
             return select(self._state)
 
@@ -183,7 +184,7 @@ class RecordJournal:
             Locked: another process holds the session.
             StorageFailed: the system denied the write; `outcome` states whether it may be stored.
         """
-        with self._guard:
+        with self.guard:
             self._acquire()
             try:
                 self._refresh()
@@ -207,7 +208,7 @@ class RecordJournal:
             Locked: another process holds the session.
             StorageFailed: it cannot be deleted.
         """
-        with self._guard:
+        with self.guard:
             self._acquire()
             try:
                 self._journal.close()
