@@ -12,7 +12,14 @@ from typing import NamedTuple
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout, mended_copy
 from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
-from sessionary.transcript.fold import LARGEST_STATE, Fold, Progress, resumed, short_title
+from sessionary.transcript.fold import (
+    LARGEST_STATE,
+    LARGEST_WITH_FINDINGS,
+    Fold,
+    Progress,
+    resumed,
+    short_title,
+)
 
 
 class Summarized(NamedTuple):
@@ -68,13 +75,11 @@ def summarize(
     except StorageFailed as error:
         failed, cursor = [_unreadable(ref, error)], None
     header = layout.header(ref, fold)
-    state = None if cursor is None else fold.state()
     is_idle = idle_since is not None and header.updated is not None and header.updated < idle_since
     # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
+    repairs = Capability.CHANGES in layout.capabilities
     usage = fold.timed_usage()
-    unpaired = (
-        () if Capability.CHANGES in layout.capabilities else fold.unpaired(mended_copy(ref), is_idle=is_idle)
-    )
+    unpaired = () if repairs else fold.unpaired(mended_copy(ref), is_idle=is_idle)
     problems = [*fold.problems, *failed, *unpaired, *header.problems]
     summary = Summary(
         ref,
@@ -97,7 +102,10 @@ def summarize(
         header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )
-    if cursor is None or state is None or len(cursor.state) + len(state) > LARGEST_STATE:
+    state, largest = None, LARGEST_WITH_FINDINGS if repairs else LARGEST_STATE
+    if cursor is not None:
+        state = fold.state(findings=repairs)
+    if cursor is None or state is None or len(cursor.state) + len(state) > largest:
         return Summarized(summary, None)
     return Summarized(summary, Progress(cursor, state, usage))
 

@@ -35,6 +35,8 @@ from sessionary.transcript.history_messages import begins_turn
 TITLE = 200
 LARGEST_STATE = 1 << 12
 """Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
+LARGEST_WITH_FINDINGS = 1 << 16
+"""The same of a session of which all findings are kept, for a repair."""
 RECENT_CALLS = 64
 """Ids of calls that are stored of a fold. Behind a cursor, only these are known as used before; a check reads all."""
 UNPAIRED = {
@@ -144,13 +146,18 @@ class Fold(Struct, array_like=True):
             and (is_idle or found.code != "orphaned_call" or found.index != self.messages - 1)
         ]
 
-    def state(self) -> bytes | None:
-        """The fold without its usage as bytes; None if they are more than `LARGEST_STATE`."""
-        matcher = self.diagnosis.matcher
-        matcher = replace(matcher, called=matcher.called.newest(RECENT_CALLS))
+    def state(self, *, findings: bool = True) -> bytes | None:
+        """The fold without its usage as bytes; None if it cannot be encoded.
+
+        Args:
+            findings: keep all findings; False for those of `unpaired`.
+        """
+        found = self.diagnosis
+        marks = found.marks if findings else [mark for mark in found.marks if mark.code in UNPAIRED]
+        matcher = replace(found.matcher, called=found.matcher.called.newest(RECENT_CALLS))
         try:
-            state = msgpack.encode(
-                replace(self, usage={}, diagnosis=replace(self.diagnosis, matcher=matcher))
+            return msgpack.encode(
+                replace(self, usage={}, diagnosis=replace(found, matcher=matcher, marks=marks))
             )
         except (
             MsgspecError,
@@ -158,7 +165,6 @@ class Fold(Struct, array_like=True):
             OverflowError,
         ):  # half a surrogate pair, a number of 65 bits
             return None
-        return state if len(state) <= LARGEST_STATE else None
 
 
 class Progress(Struct, frozen=True):

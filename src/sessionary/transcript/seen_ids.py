@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SIZE = 4096
+SIZE = 2048
 _SMALLEST = 64
 _BITS = 12
 _PROBES = 3

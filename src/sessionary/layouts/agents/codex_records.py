@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import sub
 from typing import Any
+from zlib import crc32
 
 from msgspec import Struct, field
 from stringzilla import hash as hash_of
@@ -97,7 +98,7 @@ class Decoder(Struct, array_like=True):
         counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
         texts: hashes of the last texts.
         sources: for each of them the kinds of records that stated it.
-        calls: the last calls of tools; those that the server executed begin with ``=``.
+        calls: checksums of the ids of the last calls of tools; those that the server executed begin with ``=``.
         turn: where the current task began; None outside of one.
         spoken: the user spoke in the current task.
         turns: the number of the record with which each turn began. Kept only while `counts_turns`.
@@ -199,7 +200,7 @@ class Decoder(Struct, array_like=True):
         call_id = word(payload.get("call_id")) or word(payload.get("id"))
         by_server = kind in _EXECUTED_BY_SERVER
         if call_id:
-            self._remember_call(f"={call_id}" if by_server else call_id)
+            self._remember_call("=" * by_server + _short(call_id))
         function = payload.get("function")
         name = word(payload.get("name")) or (
             word(function.get("name")) if isinstance(function, dict) else None
@@ -312,15 +313,16 @@ class Decoder(Struct, array_like=True):
         result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
         is_image = "image" in kind.lower()
         stored = [{"type": "image"}] if is_image else content_of(result)
-        if call_id and f"={call_id}" in self.calls:
-            self.calls[self.calls.index(f"={call_id}")] = call_id
+        short = _short(call_id) if call_id else ""
+        if call_id and f"={short}" in self.calls:
+            self.calls[self.calls.index(f"={short}")] = short
             if is_image or not stored:
                 return ()
             return (about.message("tool", TOOL, ToolResult(None, stored)),)  # its call waits for none
-        if call_id in self.calls:
+        if short in self.calls:
             return ()
         if call_id:
-            self._remember_call(call_id)
+            self._remember_call(short)
         invocation = stated.get("invocation")
         asked = invocation if isinstance(invocation, dict) else stated
         name = word(asked.get("tool")) or re.sub("_(end|response)$", "", kind)
@@ -352,10 +354,10 @@ class Decoder(Struct, array_like=True):
         self.sources.append(source)
         return False
 
-    def _remember_call(self, call_id: str) -> None:
+    def _remember_call(self, short: str) -> None:
         if len(self.calls) == RECENT:
             del self.calls[0]
-        self.calls.append(call_id)
+        self.calls.append(short)
 
     # -- tokens
 
@@ -394,3 +396,8 @@ class _About(Struct, gc=False):
 
     def unknown(self) -> Message:
         return self.message(None, HARNESS, Other("record", self.record))
+
+
+def _short(call_id: str) -> str:
+    """A checksum of the id of a call: cursors hold the last ones."""
+    return f"{crc32(call_id.encode('utf-8', 'surrogatepass')):08x}"

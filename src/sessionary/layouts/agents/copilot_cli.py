@@ -86,12 +86,12 @@ class _Events:
     """The events that count; see `logs.Plan`. A rewind removes the event that it names and all up to itself.
 
     Args:
-        state: the last ids before a cursor; None to read from the start.
+        state: digests of the last ids before a cursor; None to read from the start.
     """
 
     def __init__(self, state: bytes | None) -> None:
         self.hidden: Counter[str] = Counter()
-        self._recent: list[str] = [] if state is None else msgpack.decode(state, type=list[str])
+        self._recent: list[bytes] = [] if state is None else msgpack.decode(state, type=list[bytes])
         self._numbers: dict[str, int] = {}
         self._removed: list[range] = []
         self._number = 0
@@ -124,10 +124,12 @@ class _Events:
     def verdict(self, record: dict[str, Any]) -> Verdict:
         number, self._number = self._number, self._number + 1
         name = text_or_none(record.get("id"))
-        if name and name in self._recent:
-            return Verdict.COPY
         if name:
-            self._recent = [*self._recent[1 - RECENT :], name]
+            from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs it not
+
+            if (digest := digest_of(name)) in self._recent:
+                return Verdict.COPY
+            self._recent = [*self._recent[1 - RECENT :], digest]
         return Verdict.ASIDE if any(number in removed for removed in self._removed) else Verdict.SHOWN
 
     def state(self) -> bytes:
