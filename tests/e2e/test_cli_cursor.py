@@ -1,6 +1,7 @@
 """The sessions of Cursor on the command line: one row each, and no key of encryption in any output."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,22 @@ def test_where_doctor_looked(home: Path, capsys: pytest.CaptureFixture[str]) -> 
         (".config/Cursor/User/globalStorage/state.vscdb", "found"),
         (".cursor-server/data/User/globalStorage/state.vscdb", "missing"),
     ]
+
+
+def test_an_archived_session_is_read_when_its_source_is_gone(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    write_lines(
+        home / f".cursor/projects/p/agent-transcripts/{IDS[0]}/subagents/child.jsonl",
+        {"role": "user", "message": {"content": [{"type": "text", "text": "of a sub-agent"}]}},
+    )
+    before = {name: run(capsys, "show", name, "--json")[1] for name in (*IDS, "child")}
+    assert run(capsys, "archive", "run") == (0, "✓ 3 sessions archived (22 kB), 0 unchanged\n")
+    for place in (".cursor", ".config/Cursor"):
+        shutil.rmtree(home / place)
+    rows = {one["id"]: one for one in json.loads(run(capsys, "list", "--json")[1])}
+    assert set(rows) == {*IDS, "child"}
+    assert rows["child"]["parent"] == IDS[0]
+    for name, shown in before.items():
+        assert json.loads(run(capsys, "show", name, "--json")[1])["messages"] == json.loads(shown)["messages"]

@@ -128,14 +128,19 @@ class CursorLayout(LogLayout):
         return [str(self.home), os.path.expanduser("~/.cursor-server")]
 
     def _databases(self) -> list[str]:
+        """The databases of the editor, and those that are made of archived sessions of it."""
         folders = [f"{self.home}", f"{self.home}/User"]
         if self.home == self.default_home():
             folders = [f"{settings_folder()}/Cursor/User", os.path.expanduser("~/.cursor-server/data/User")]
-        return [EditorState(folder, self._fs).path for folder in folders]
+        archived = [
+            one for one in self._names(str(self.home)) if one.startswith("cursor-") and one.endswith(".db")
+        ]
+        places = [f"{folder}/globalStorage/{cursor_editor.NAME}" for folder in folders]
+        return [*places, *(f"{self.home}/{one}" for one in archived)]
 
     def _editor(self, path: str) -> EditorState:
         if path not in self._editors:
-            self._editors[path] = EditorState(os.path.dirname(os.path.dirname(path)), self._fs)
+            self._editors[path] = EditorState(path, self._fs)
         return self._editors[path]
 
     def _files(self) -> Iterator[str]:
@@ -189,6 +194,21 @@ class CursorLayout(LogLayout):
             return SessionRef(self.name, name, f"{path}#{name}", None) if found else None
         is_here = any(path.startswith(f"{root}/") for root in self._roots())
         return self._ref(path) if is_here and is_file(self._fs, path) else None
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        if "#" in ref.locator:
+            return {}
+        paths = [path for path in self._all_files(ref.locator) if is_file(self._fs, path)]
+        folder, name = os.path.split(ref.locator)
+        if os.path.basename(folder) == os.path.splitext(name)[0]:
+            below = f"{folder}/{_CHILDREN}"
+            paths += [f"{below}/{one}" for one in self._names(below)]
+        root = next(root for root in self._roots() if ref.locator.startswith(f"{root}/"))
+        return {path.removeprefix(f"{root}/"): path for path in paths}
+
+    def rows(self, ref: SessionRef) -> list[bytes] | None:
+        path, is_row, name = ref.locator.partition("#")
+        return self._editor(path).rows(self.name, name) if is_row else None
 
     # -- what a session holds
 
@@ -364,10 +384,9 @@ class CursorLayout(LogLayout):
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         path, is_row, key = (place.path or ref.locator).partition("#")
-        if is_row and path.endswith(cursor_editor.NAME):
-            return self._editor(path).raw(key)
         if is_row:
-            return ChatStore(path, self._fs).raw(key)
+            of_chat = path.endswith(f"/{NAME}")
+            return ChatStore(path, self._fs).raw(key) if of_chat else self._editor(path).raw(key)
         from sessionary.layouts.agents.cursor_messages import masked_bytes
 
         if path.endswith(NAME):
