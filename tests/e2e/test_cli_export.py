@@ -109,6 +109,13 @@ def test_no_planted_secret_remains(
     assert any(mark in printed.out for mark in FOUND), "without --redact it is there"
 
 
+def test_a_secret_that_a_title_cuts_is_not_in_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for cut in range(1, 40):
+        talk(home, record(1, "user", "x" * (198 - cut) + " " + SECRETS["GitHub token"]))
+        assert main(["export", ID, "--redact"]) == 0
+        assert "p1p1" not in capsys.readouterr().out, cut
+
+
 def test_the_same_secret_has_the_same_mark(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     talk(home, *everywhere(SECRETS["GitHub token"]))
     assert main(["export", ID, "--redact", "--output", "out.json", "--json"]) == 0

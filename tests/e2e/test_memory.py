@@ -123,6 +123,7 @@ def store(
         ["search", "needle"],
         ["search", "consectetur", "--limit", "300"],
         ["check"],
+        ["export", SESSION, "--format", "jsonl"],
     ],
     ids=" ".join,
 )

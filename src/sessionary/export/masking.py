@@ -9,10 +9,22 @@ from sessionary.model import Message, Other, Part, Place, Problem, Text, Thinkin
 from sessionary.redaction import Redaction
 from sessionary.transcript.typed import Numbered
 
+_CUT = "…"
+"""Ends a title that is the beginning of a longer text. Its last word may be half a secret, so it is left out."""
 
-def masked(steps: Steps, redaction: Redaction) -> Steps:
-    """The steps with each text in them redacted."""
-    return (_step(step, redaction) for step in steps)
+
+def masked(steps: Steps, redaction: Redaction, *, whole_titles: bool) -> Steps:
+    """The steps with each text in them redacted.
+
+    Args:
+        steps: the stream.
+        redaction: the rules.
+        whole_titles: keep the last word of a title that was cut.
+    """
+    for step in steps:
+        if isinstance(step, Begin) and not whole_titles:
+            step = step._replace(head=_without_half_word(step.head))  # noqa: PLW2901 - the same step
+        yield _step(step, redaction)
 
 
 def _step(step: Step, redaction: Redaction) -> Step:
@@ -24,6 +36,13 @@ def _step(step: Step, redaction: Redaction) -> Step:
         problems = tuple(_problem(one, redaction) for one in step.problems)
         return Begin(_head(step.head, redaction), problems, step.depth)
     return step
+
+
+def _without_half_word(head: Head) -> Head:
+    if head.title is None or not head.title.endswith(_CUT):
+        return head
+    words = head.title.removesuffix(_CUT).split(" ")
+    return head._replace(title=" ".join([*words[:-1], _CUT]))
 
 
 def _head(head: Head, redaction: Redaction) -> Head:

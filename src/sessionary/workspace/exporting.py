@@ -163,7 +163,15 @@ def export_of(
     session = target.name if isinstance(target, Path) else target.session_id
     kind = "file" if isinstance(target, Path) else target.kind
     safe = safe_name(f"{kind}-{redaction.text(session)}")
-    return Export(masked(steps, redaction), form, report, session=session, strict=strict, name=safe, fs=fs)
+    return Export(
+        masked(steps, redaction, whole_titles=not redact),
+        form,
+        report,
+        session=session,
+        strict=strict,
+        name=safe,
+        fs=fs,
+    )
 
 
 def safe_name(text: str) -> str:

@@ -271,3 +271,24 @@ def test_names_of_files_are_safe() -> None:
     ]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,120}", name) for name in names)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_sub_agent_that_is_gone_meanwhile_is_a_loss(talk: Talk, form: str) -> None:
+    workspace = talk(record(1, "user", "Go"), agent=(record(1, "user", "Help"),))
+    export = workspace.export(workspace.find(ID), form)
+    Path(workspace.find("agent-a1").locator).unlink()
+    text = b"".join(export).decode()
+    assert [(loss.code, loss.what) for loss in export.report.losses] == [("session", "claude_code")]
+    if form == "json":
+        Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert text.count("<details") == text.count("</details>")
+
+
+def test_an_export_reads_nothing_before_it_is_iterated(talk: Talk) -> None:
+    workspace = talk(record(1, "user", "Go"))
+    ref = workspace.find(ID)
+    export = workspace.export(ref)
+    with ref.path.open("ab") as file:
+        file.write(json.dumps(record(2, "assistant", "Late")).encode() + b"\n")
+    assert b"> Late" in b"".join(export)
