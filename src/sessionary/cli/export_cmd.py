@@ -57,7 +57,7 @@ Examples:
     help="With --redact: your rules (default: redaction.toml in the configuration folder).",
 )
 @click.option("--branches", is_flag=True, help="Include the messages outside of the conversation.")
-@click.option("--strict", is_flag=True, help="Fail if something cannot be exported; write nothing then.")
+@click.option("--strict", is_flag=True, help="Fail if something cannot be exported; no file is written then.")
 @options.json_result
 def export_command(
     sessions: Sequence[str],
