@@ -6,7 +6,7 @@
 - `folders`: finds pending messages at one stat per folder.
 - `message_lock`: one message, one process.
 - `consumer`: the state of one consumer.
-- `delivery`: one pass over the pending messages.
+- `delivery`: one call of `consume`.
 - `watching`: wakes up when something arrives.
 - `mailbox`: the interface, `Mailbox`, and the loop of a worker, `run_inbox`.
 

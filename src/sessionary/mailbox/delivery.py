@@ -3,6 +3,9 @@
 Results are written in batches, because a flush takes longer than most handlers and makes any number of lines
 durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so the results of a slow
 handler are written at once, and a crash repeats little. A message counts as applied only after its flush.
+
+Of processes that consume together, a busy one pauses once for 20 ms, and takes what has arrived meanwhile into its
+batch: each round lists a folder that may hold thousands of names, and flushes.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from sessionary.model import Problem
 
 LINES = 64
 SECONDS = 0.05
+PAUSE = 0.02
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 INTERRUPTED = "its only attempt was interrupted, with an unknown outcome"
@@ -47,7 +51,7 @@ class Failure(NamedTuple):
 
 
 class Round:
-    """One pass over the pending messages.
+    """One pass over the pending messages; two, if processes that consume together are busy.
 
     Attributes:
         applied: number of messages applied and durable.
@@ -72,6 +76,7 @@ class Round:
         self._tried: set[str] = set()  # one attempt per round, even if a message has several names
         self._claims: list[Claim] = []
         self._began = 0.0
+        self._met = False  # whether another process held a message
 
     def run(self, limit: int | None) -> None:
         """Handle the pending messages, at most `limit`.
@@ -81,17 +86,31 @@ class Round:
             be delivered again.
         """
         try:
-            # A late message with an older name waits for the next round.
-            for place in self._box.folders.queue():
-                if limit is not None and self._handled >= limit:
-                    break
-                self._visit(place)
+            self._pass(limit)
+            if self._may_grow(limit):
+                time.sleep(PAUSE)
+                self._box.refresh()
+                self._pass(limit)
         finally:  # results are written whatever ends the loop, even an interrupt
             try:
                 self._commit()
                 self._box.attempts.flush()
             finally:
                 self._let_go()
+
+    def _pass(self, limit: int | None) -> None:
+        self.unwritten, self.unread = 0, []
+        # A late message with an older name waits for the next pass.
+        for place in self._box.folders.queue():
+            if limit is not None and self._handled >= limit:
+                break
+            self._visit(place)
+
+    def _may_grow(self, limit: int | None) -> bool:
+        """True if several processes consume and are busy: after a pause, more messages share a listing and a flush."""
+        if not self._box.shared or self._handled == limit or (self._batch and self._is_due()):
+            return False
+        return self._met or len(self._batch) > 1
 
     def _visit(self, place: Place) -> None:
         if not self._box.wants(place):
@@ -116,6 +135,7 @@ class Round:
             self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None
         if claim is None:
+            self._met = True
             return None
         self._box.learn()
         held = self._box.ledger.holds(place.label, place.name)

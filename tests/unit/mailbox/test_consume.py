@@ -553,6 +553,47 @@ def test_a_slow_handler_delays_no_shared_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
+def test_a_busy_shared_worker_takes_what_arrives_meanwhile(shared: bool, tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, str(number), number=number)
+    (tmp_path / "breadcrumbs" / "0" / "20990101_000000_000000.json").write_text("{")
+    seen: list[str] = []
+
+    def handler(crumb: Breadcrumb) -> dict[str, Any]:
+        if not seen:
+            put(tmp_path, "3", number=3)
+        seen.append(crumb.prompt)
+        if crumb.prompt == "1":
+            raise ValueError(crumb.prompt)
+        return echo(crumb)
+
+    report = Mailbox(tmp_path, shared=shared).consume(handler)
+    assert seen == (["0", "1", "2", "3"] if shared else ["0", "1", "2"])
+    assert (report.applied, report.unwritten, len(report.failures)) == (2 + shared, 1, 1)
+
+
+def test_a_shared_worker_with_a_limit_takes_no_more(tmp_path: Path) -> None:
+    for number in range(4):
+        put(tmp_path, str(number), number=number)
+    report = Mailbox(tmp_path, shared=True).consume(echo, limit=2)
+    assert (report.applied, report.pending) == (2, 2)
+
+
+def test_a_shared_worker_takes_a_message_that_another_releases(tmp_path: Path) -> None:
+    held = put(tmp_path, "held", number=0)
+    claim = Claim.take(OS_FS, str(tmp_path / "breadcrumbs" / "0" / f"{held.timestamp}.json"))
+    assert claim is not None
+    put(tmp_path, "next", number=1)
+
+    def handler(crumb: Breadcrumb) -> dict[str, Any]:
+        claim.let_go()
+        return echo(crumb)
+
+    assert Mailbox(tmp_path, shared=True).consume(handler).applied == 2
+    assert prompts(tmp_path) == ["next", "held"]
+
+
+@pytest.mark.parametrize("shared", [True, False])
 def test_a_file_that_is_no_message_does_not_wait_beside_one_that_is(shared: bool, tmp_path: Path) -> None:
     good = put(tmp_path, "good", number=5)
     bad = tmp_path / "breadcrumbs" / "0" / "20260101_000000_000000.json"
