@@ -46,6 +46,7 @@ from sessionary.model import (
     Message,
     Place,
     Problem,
+    Reset,
     SessionRef,
     Severity,
     Text,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 HOMES = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
 _TRANSCRIPTS, _CHILDREN = "agent-transcripts", "subagents"
+_ROW = re.compile(r"(.*?\.(?:vscdb|db))#(.+)", re.DOTALL)
 _SPEAKER = re.compile(r"^(user|assistant|system|tool):[ \t]*$", re.MULTILINE)
 
 
@@ -79,7 +81,7 @@ class CursorLayout(LogLayout):
         return Path(os.path.expanduser(named))
 
     def resume_command(self, ref: SessionRef) -> list[str]:
-        if "#" in ref.locator and f"{ref.session_id}/{NAME}" not in map(_tail, self._chats()):
+        if _row_of(ref.locator)[1] and f"{ref.session_id}/{NAME}" not in map(_tail, self._chats()):
             raise Unsupported(
                 "only the editor of Cursor continues this session",
                 session=ref.session_id,
@@ -188,15 +190,15 @@ class CursorLayout(LogLayout):
         return SessionRef(self.name, stem, path, os.path.basename(project))
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
-        path, is_row, name = str(folder.absolute()).partition("#")
-        if is_row:
+        path, name = _row_of(str(folder.absolute()))
+        if name:
             found = path in self._databases()
             return SessionRef(self.name, name, f"{path}#{name}", None) if found else None
         is_here = any(path.startswith(f"{root}/") for root in self._roots())
         return self._ref(path) if is_here and is_file(self._fs, path) else None
 
     def files(self, ref: SessionRef) -> dict[str, str]:
-        if "#" in ref.locator:
+        if _row_of(ref.locator)[1]:
             return {}
         paths = [path for path in self._all_files(ref.locator) if is_file(self._fs, path)]
         folder, name = os.path.split(ref.locator)
@@ -207,8 +209,8 @@ class CursorLayout(LogLayout):
         return {path.removeprefix(f"{root}/"): path for path in paths}
 
     def rows(self, ref: SessionRef) -> list[bytes] | None:
-        path, is_row, name = ref.locator.partition("#")
-        return self._editor(path).rows(self.name, name) if is_row else None
+        path, name = _row_of(ref.locator)
+        return self._editor(path).rows(self.name, name) if name else None
 
     # -- what a session holds
 
@@ -220,9 +222,9 @@ class CursorLayout(LogLayout):
         return super().read(ref, after) if self._may_hold(ref, may_match) else iter(())
 
     def _may_hold(self, ref: SessionRef, may_match: MayMatch) -> bool:
-        path, is_row, name = ref.locator.partition("#")
+        path, name = _row_of(ref.locator)
         try:
-            if is_row:
+            if name:
                 return self._editor(path).may_hold(name, may_match)
             if path.endswith(NAME):
                 return ChatStore(path, self._fs).may_hold(may_match)
@@ -231,8 +233,8 @@ class CursorLayout(LogLayout):
         return True
 
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
-        path, is_row, name = ref.locator.partition("#")
-        if is_row:
+        path, name = _row_of(ref.locator)
+        if name:
             try:
                 yield from self._editor(path).items(name, after)
             except Corrupt as error:
@@ -259,6 +261,8 @@ class CursorLayout(LogLayout):
         except (StorageFailed, Corrupt) as error:
             if held or (other := self._transcript_of(ref)) is None:
                 raise StorageFailed(error.message, path=ref.locator, hint=error.hint) from error
+            if after is not None:
+                yield Reset()
             yield _replaced(ref.locator, error.message, other.locator)
         else:
             other = None if held or after is not None else self._transcript_of(ref)
@@ -328,8 +332,8 @@ class CursorLayout(LogLayout):
     def fingerprint(self, ref: SessionRef) -> bytes:
         if ref.locator in self._fingerprints:
             return self._fingerprints.pop(ref.locator)
-        path, is_row, name = ref.locator.partition("#")
-        if is_row:
+        path, name = _row_of(ref.locator)
+        if name:
             try:
                 return self._editor(path).fingerprint(name) or UNKNOWN
             except SessionaryError:
@@ -348,8 +352,8 @@ class CursorLayout(LogLayout):
             parse_time,  # here, since a list that reads nothing needs none of it
         )
 
-        path, is_row, name = ref.locator.partition("#")
-        if not is_row:
+        path, name = _row_of(ref.locator)
+        if not name:
             header = super().header(ref, fold)
             document = object_of(setting(self._fs, f"{os.path.dirname(path)}/{META}"))
             created, changed = document.get("createdAtMs"), document.get("updatedAtMs")
@@ -367,8 +371,8 @@ class CursorLayout(LogLayout):
         return Header(created=parse_time(created), updated=updated, size=size, problems=problems)
 
     def recency(self, ref: SessionRef) -> Recency:
-        path, is_row, name = ref.locator.partition("#")
-        if not is_row:
+        path, name = _row_of(ref.locator)
+        if not name:
             found = super().recency(ref)
             return found._replace(size=sum(size_of(self._fs, one) or 0 for one in self._all_files(path)))
         from sessionary.codec.times import parse_time
@@ -383,8 +387,8 @@ class CursorLayout(LogLayout):
         return Recency(newest, None, 0)
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
-        path, is_row, key = (place.path or ref.locator).partition("#")
-        if is_row:
+        path, key = _row_of(place.path or ref.locator)
+        if key:
             of_chat = path.endswith(f"/{NAME}")
             return ChatStore(path, self._fs).raw(key) if of_chat else self._editor(path).raw(key)
         from sessionary.layouts.agents.cursor_messages import masked_bytes
@@ -394,14 +398,20 @@ class CursorLayout(LogLayout):
         return masked_bytes(super().raw(ref, place))
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        path, is_row, name = ref.locator.partition("#")
-        if is_row:
+        path, name = _row_of(ref.locator)
+        if name:
             yield Part(os.path.basename(path), path, PartKind.DOCUMENT, self._editor(path).size(name))
             return
         kind = PartKind.JOURNAL if path.endswith(".jsonl") else PartKind.DOCUMENT
         for one in self._all_files(path):
             if (size := size_of(self._fs, one)) is not None:
                 yield Part(os.path.basename(one), one, kind, size)
+
+
+def _row_of(locator: str) -> tuple[str, str]:
+    """The path of a locator, and the id of the row in that database; empty for a file."""
+    found = _ROW.fullmatch(locator)
+    return (found[1], found[2]) if found else (locator, "")
 
 
 def _tail(path: str) -> str:

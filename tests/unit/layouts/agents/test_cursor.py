@@ -19,6 +19,7 @@ from sessionary.model import AGENT, HARNESS, PERSON, TOOL, Message, Other, Probl
 from sessionary.redaction import MARK
 from sessionary.search import Needle, Query, Search
 from sessionary.search.targets import targets
+from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     messages,
@@ -168,6 +169,32 @@ def test_a_store_without_messages_leaves_the_transcript(home: Path) -> None:
     transcript(home).unlink()
     with pytest.raises(StorageFailed, match="not a database"):
         list(layout(home).read(refs(home)[ID]))
+
+
+def test_a_store_that_breaks_later_leaves_the_transcript(home: Path) -> None:
+    chat = Chat(home, ID)
+    chat.add({"role": "user", "content": "of the store"})
+    reader = Reader(layout(home), refs(home)[ID])
+    reader.go_on()
+    talk(home)
+    chat.path.write_bytes(b"no database at all" * 300)
+    reader.go_on()
+    assert reader.resets == 1
+
+
+def test_a_home_with_a_number_sign(tmp_path: Path) -> None:
+    home = tmp_path / "c#"
+    talk(home)
+    Chat(home, "s2").add({"role": "user", "content": "Hi"})
+    editor = Editor(home / "User")
+    editor.bubble("s3", "b1", 1, text="Hi")
+    editor.session("s3")
+    found = layout(home)
+    for name, ref in refs(home).items():
+        assert words(found, ref)
+        assert found.raw(ref, messages(found, ref)[0].place)
+        assert found.ref_for_path(Path(ref.locator)) == ref
+        assert bool(found.files(ref)) == (name != "s3")
 
 
 def test_a_document_without_a_store(home: Path) -> None:
