@@ -75,6 +75,9 @@ class ClaudeCodeLayout(LogLayout):
 
     relisted: ClassVar[str | None] = "Claude Code lists it in the folder of its project"
 
+    _elsewhere: tuple[tuple[str, float], frozenset[str]] | None = None
+    """Responses that the last session in the background repeats, by its path and the time of its folder."""
+
     @classmethod
     def default_home(cls) -> Path:
         return Path(os.environ.get(CONFIG) or os.path.expanduser("~/.claude"))
@@ -182,6 +185,21 @@ class ClaudeCodeLayout(LogLayout):
             found = replace(found, problems=[*found.problems, note])
         return found
 
+    def _is_elsewhere(self, ref: SessionRef, record: dict[str, Any], response: str | None) -> bool:
+        """True for a response that a session in the background repeats from the file that it was moved from."""
+        from sessionary.layouts.agents.claude_code_forks import is_moved, responses_elsewhere
+
+        if not is_moved(record):
+            return False
+        try:
+            key = (ref.locator, self._fs.stat(os.path.dirname(ref.locator)).st_mtime)
+        except OSError:
+            return False
+        known = self._elsewhere
+        if known is None or known[0] != key:
+            known = self._elsewhere = (key, responses_elsewhere(self._fs, ref.locator))
+        return response in known[1]
+
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message | UsageEvent]:
@@ -192,7 +210,9 @@ class ClaudeCodeLayout(LogLayout):
             memory["model"] = message.model
         searches = count_of(object_of(record.get("toolUseResult")).get("searchCount"))
         counts = message.usage is not None or searches
-        copied = counts and copied_from(self._fs, ref, record)
+        copied = counts and (
+            copied_from(self._fs, ref, record) or self._is_elsewhere(ref, record, message.id)
+        )
         yield replace(message, usage=None) if copied else message
         if searches and not copied:  # by a request of the tool, of which nothing else is stored
             yield UsageEvent(Usage(web_searches=searches), memory.get("model"), message.time)

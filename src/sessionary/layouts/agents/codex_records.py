@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import sub
 from typing import Any
-from zlib import crc32
 
 from msgspec import Struct, field
 from stringzilla import hash as hash_of
@@ -400,4 +399,4 @@ class _About(Struct, gc=False):
 
 def _short(call_id: str) -> str:
     """A checksum of the id of a call: cursors hold the last ones."""
-    return f"{crc32(call_id.encode('utf-8', 'surrogatepass')):08x}"
+    return f"{hash_of(call_id.encode('utf-8', 'surrogatepass')):016x}"

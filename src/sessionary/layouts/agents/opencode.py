@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
@@ -23,7 +25,7 @@ from sessionary.layouts.base import MTIME_GRACE, Capability, Location, Part, Par
 from sessionary.layouts.clock import last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
-from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, Reset, SessionRef
+from sessionary.model import Cursor, Fact, Header, Item, Message, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -325,11 +327,28 @@ class OpenCodeLayout(AgentLayout):
             yield Reset()
             start = 0
         yield from self._facts(row)
+        forked = self._forked(database, row)
         for at in range(start, len(versions), PAGE):
-            yield from self._rows(database, tables, [one for one, _, _ in versions[at : at + PAGE]])
+            for item in self._rows(database, tables, [one for one, _, _ in versions[at : at + PAGE]]):
+                if isinstance(item, Message) and forked and item.time and item.time < forked:
+                    yield replace(item, usage=None)
+                else:
+                    yield item
         settled = max((time for _, time, _ in versions), default=0) / 1000 < self._now() - MTIME_GRACE
         if settled and "time_updated" in tables.columns:
             yield cursor_behind(versions)
+
+    def _forked(self, database: Database, row: Mapping[str, Any]) -> datetime | None:
+        """When a session was forked from one that is there: older messages are copies, whose tokens count there."""
+        from sessionary.codec.times import parse_time
+
+        origin = row.get("fork_session_id")
+        if not isinstance(origin, str):
+            return None
+        for tables in _generations(database):
+            if database.fetch(f"SELECT 1 FROM {tables.session} WHERE id = ?", (origin,)):
+                return parse_time(row.get("time_created"))
+        return None
 
     def _facts(self, row: Mapping[str, Any]) -> Iterator[Item]:
         for name, value in (

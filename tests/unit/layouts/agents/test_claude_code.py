@@ -205,6 +205,23 @@ def test_what_a_fork_repeats_counts_once(home: Path) -> None:
     assert summary(home, ref).usage_by_model()["opus"].output == 8, "nothing else states it then"
 
 
+def test_what_a_session_in_the_background_repeats_counts_once(home: Path) -> None:
+    moved = [{**one, "sessionId": "other", "sessionKind": "bg"} for one in TALK]
+    more = record(
+        "assistant", 6, 5, "More.", sessionKind="bg",
+        message={"id": "m3", "model": "opus", "usage": {"input_tokens": 1, "output_tokens": 1}},
+    )  # fmt: skip
+    ref = write(home, *moved, more, name="other")
+    alone = summary(home, ref).usage_by_model()
+    assert alone == {"opus": Usage(input=31, output=8, cache_read=7)}, (
+        "the first file is gone: it counts here"
+    )
+    first = write(home, *TALK)
+    assert summary(home, first).usage_by_model() == {"opus": Usage(input=30, output=7, cache_read=7)}
+    assert summary(home, ref).usage_by_model() == {"opus": Usage(input=1, output=1)}
+    assert summary(home, ref).messages == 5
+
+
 def test_results_of_parallel_calls_stay_on_the_line(home: Path) -> None:
     ref = write(
         home,

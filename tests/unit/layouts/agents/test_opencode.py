@@ -217,6 +217,24 @@ def test_of_a_session_in_both_generations_the_newer_counts(home: Path, store: St
     assert [one.text for one in read(home, "ses_1")] == ["Only here"]
 
 
+def test_what_a_fork_repeats_counts_once(home: Path, store: Store) -> None:
+    tokens = {"input": 10, "output": 2}
+    store.run("INSERT INTO session_v2 VALUES (?,?,?,?,?,?,?)", "one", None, None, "A", "/w", START, START)
+    store.v2("one", 1, "assistant", content=[text("a")], model="m", tokens=tokens)
+    created = store.now
+    forked = store.tick()
+    store.run("INSERT INTO session_v2 VALUES (?,?,?,?,?,?,?)", "two", None, "one", "A", "/w", forked, forked)
+    store.v2("two", 1, "assistant", content=[text("a")], model="m", tokens=tokens, time={"created": created})
+    store.v2("two", 2, "assistant", content=[text("b")], model="m", tokens={"input": 1, "output": 1})
+    found = {one.ref.session_id: one for one in summaries(layout(home))}
+    assert found["one"].usage_by_model() == {"m": Usage(input=10, output=2)}
+    assert found["two"].usage_by_model() == {"m": Usage(input=1, output=1)}
+    assert (found["two"].parent, found["two"].nested, found["two"].messages) == ("one", False, 2)
+    store.run("DELETE FROM session_v2 WHERE id = 'one'")
+    (alone,) = summaries(layout(home))
+    assert alone.usage_by_model() == {"m": Usage(input=11, output=3)}, "the other one is gone: it counts here"
+
+
 def test_sessions_in_files(home: Path) -> None:
     storage = home / "storage"
     for path, value in {
