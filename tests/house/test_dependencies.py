@@ -22,6 +22,7 @@ DISTRIBUTIONS = {
     "azure.identity": "azure-identity",
     "google.adk": "google-adk",
     "langgraph.checkpoint": "langgraph-checkpoint",
+    "pydantic_ai": "pydantic-ai-slim",
     "markdown_it": "markdown-it-py",
     "ruamel.yaml": "ruamel-yaml",
     "yaml": "pyyaml",

@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 CACHE = REPO / ".plugs"
 TOOLS = ("pytest", "pytest-timeout")
-FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk")
+FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk", "pydantic-ai")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
 PEERS = {
     "langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),

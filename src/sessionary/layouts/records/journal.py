@@ -199,8 +199,12 @@ class RecordJournal:
                 COMMITTER.commit(self._journal, self._durability, 1)
             return self._state
 
-    def delete(self) -> bool:
+    def delete(self, check: Callable[[State], object] | None = None) -> bool:
         """Delete the session; False if there is none.
+
+        Args:
+            check: called with the newest state while the session is locked. What it raises is raised here, and
+                nothing is deleted.
 
         Durability: when this returns, the deletion survives a power cut.
 
@@ -211,6 +215,9 @@ class RecordJournal:
         with self.guard:
             self._acquire()
             try:
+                if check is not None:
+                    self._refresh()
+                    check(self._state)
                 self._journal.close()
                 found = self._journal.look() is not None
                 for path in (self.path, self.path + LOCK_SUFFIX):

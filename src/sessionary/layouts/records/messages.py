@@ -139,7 +139,8 @@ def _spelled(key: str) -> str:
 
 
 def _pydantic(item: dict[str, Any], place: Place) -> Message:
-    """A request or a response of pydantic-ai."""
+    """A request or a response of pydantic-ai, or the entry that holds it."""
+    item = object_of(item.get("message")) or item
     is_answer = item.get("kind") == "response"
     parts, origins = [], set()
     for stored in list_of(item.get("parts")):
