@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from tests.support.agent_files import as_bytes, write_lines
+from tests.support.cursor_files import KEY, Chat, Editor
 
 CLAUDE = "3f0c81d2-0000-4000-8000-000000000001"
 CODEX = "0190a1b2-0000-7000-8000-000000000002"
@@ -27,11 +28,15 @@ OPENCODE_FILES = "ses_0000000000000007"
 PI = "0190a1b2-0000-7000-8000-000000000008"
 QWEN = "3f0c81d2-0000-4000-8000-000000000009"
 VSCODE = "3f0c81d2-0000-4000-8000-00000000000b"
+CURSOR_EDITOR = "3f0c81d2-0000-4000-8000-00000000000c"
+CURSOR_CHAT = "3f0c81d2-0000-4000-8000-00000000000d"
+CURSOR_TALK = "3f0c81d2-0000-4000-8000-00000000000e"
 
 IDS = {
     "claude_code": [CLAUDE],
     "codex": [CODEX, CODEX_FORK],
     "copilot_cli": [COPILOT],
+    "cursor": [CURSOR_CHAT, CURSOR_EDITOR, CURSOR_TALK],
     "gemini": [GEMINI[:8]],
     "opencode": [OPENCODE, OPENCODE_FILES],
     "pi": [PI],
@@ -40,11 +45,14 @@ IDS = {
 }
 """The sessions of each kind, without those of sub-agents."""
 
+SECRETS = (KEY.encode(), KEY.encode().hex().encode(), b"share-secret")
+"""What stands in files of sessions and is in no archive."""
+
 CREDENTIALS = ("auth.json", ".credentials.json", "oauth_creds.json")
 TIME = "2026-03-01T09:00:00.000Z"
 VARIABLES = (
     "CLAUDE_CONFIG_DIR CODEX_HOME COPILOT_HOME GEMINI_CLI_HOME OPENCODE_DB PI_CODING_AGENT_DIR QWEN_HOME"
-    " SESSIONARY_HOME XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME"
+    " CURSOR_DATA_DIR CURSOR_CONFIG_DIR SESSIONARY_HOME XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME"
 ).split()
 
 
@@ -60,7 +68,7 @@ def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(home: Path) -> None:
     """Make the store of every agent below a home directory, older than a clock of a file system can tell."""
-    for store in (_claude, _codex, _copilot, _gemini, _opencode, _pi, _qwen, _vscode):
+    for store in (_claude, _codex, _copilot, _cursor, _gemini, _opencode, _pi, _qwen, _vscode):
         store(home)
     for folder in (".claude", ".codex", ".gemini", ".qwen", ".copilot", ".pi/agent", ".local/share/opencode"):
         for name in CREDENTIALS:
@@ -122,6 +130,18 @@ def _copilot(home: Path) -> None:
         },
     )
     (folder / "workspace.yaml").write_text(f"id: {COPILOT}\ncwd: /home/u/app\n")
+
+
+def _cursor(home: Path) -> None:
+    said = {"role": "user", "content": "Fix cursor"}
+    Chat(home / ".cursor", CURSOR_CHAT).add(said)
+    editor = Editor(home / ".config" / "Cursor" / "User")
+    editor.bubble(CURSOR_EDITOR, "b1", 1, text="Fix the editor of cursor")
+    editor.session(CURSOR_EDITOR)
+    folder = home / ".cursor" / "projects" / "app" / "agent-transcripts" / CURSOR_TALK
+    write_lines(
+        folder / f"{CURSOR_TALK}.jsonl", {"role": "user", "message": {"content": "Fix the transcript"}}
+    )
 
 
 def _gemini(home: Path) -> None:

@@ -105,8 +105,10 @@ def test_credentials_are_nowhere_in_the_archive(store: Path) -> None:
     for entry in found.entries():
         files = [name for version in found.versions(entry) for name in version.files]
         assert not [name for name in files if Path(name).name in CREDENTIALS]
-    found.restore(found.find(OPENCODE), store / "out")
-    assert not [name for name, data in tree(store / "out").items() if b"share-secret" in data]
+        found.restore(entry, store / "out" / entry.name)
+    assert not [
+        name for name, data in tree(store / "out").items() if any(one in data for one in agent_stores.SECRETS)
+    ]
 
 
 def test_rows_of_a_database_are_kept_value_for_value(store: Path, tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def test_a_session_whose_source_is_gone_is_listed_read_and_found(store: Path) ->
         for one in Workspace().list()
     }
     run()
-    for folder in (*HOMES.values(), ".local/share/opencode"):
+    for folder in (*HOMES.values(), ".local/share/opencode", ".cursor", ".config/Cursor"):
         shutil.rmtree(store / folder)
     workspace = Workspace()
     found = workspace.list()
@@ -393,6 +395,7 @@ def test_own_sessions_are_archived_on_request(home: Path, tmp_path: Path) -> Non
     shutil.rmtree(folder)
     [one] = Workspace().list()
     assert (one.ref.kind, one.title, one.archived) == ("amplifier", "Mine", True)
+    assert [one.text for one in Workspace().read(one.ref) if isinstance(one, Message)] == ["Mine"]
     assert restored("one", tmp_path / "out") == {
         f"projects/-p/sessions/one/{name}": d for name, d in before.items()
     }
@@ -422,7 +425,7 @@ def digest(folder: Path) -> Iterator[tuple[str, int, int, str]]:
 
 
 def test_sources_are_only_read(store: Path) -> None:
-    folders = [store / one for one in (*HOMES.values(), ".local/share/opencode")]
+    folders = [store / one for one in (*HOMES.values(), ".local/share/opencode", ".cursor", ".config/Cursor")]
     before = [list(digest(one)) for one in folders]
     run()
     list(archive().verify())

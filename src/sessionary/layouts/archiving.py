@@ -81,10 +81,18 @@ class ArchiveLayout:
     def files(self, ref: SessionRef) -> dict[str, str]:
         """The files of a session by their names below the home; none if it is in a database."""
         if isinstance(self.inner, AgentLayout):
-            return self.inner.files(ref)
+            return self.inner.files(ref) if self.place_of_rows(ref) is None else {}
         root = f"{self.home}/"
         parts = self.inner.parts(ref)
         return {one.path.removeprefix(root).replace(os.sep, "/"): one.path for one in parts}
+
+    def place_of_rows(self, ref: SessionRef) -> str | None:
+        """As `AgentLayout.place_of_rows`."""
+        return self.inner.place_of_rows(ref) if isinstance(self.inner, AgentLayout) else None
+
+    def has_content(self, ref: SessionRef) -> bool:
+        """False for a session of which nothing can be kept: its agent has stored no more than its name."""
+        return self.place_of_rows(ref) is not None or bool(self.files(ref))
 
     def stamp(self, ref: SessionRef) -> bytes:
         """The state of a session: while it is the same, so are its bytes. Empty if a change could go unseen."""
@@ -121,16 +129,11 @@ class ArchiveLayout:
             yield Part(FILES, path, PartKind.JOURNAL, 0)
 
     def _rows(self, ref: SessionRef) -> Part | None:
-        if not isinstance(self.inner, AgentLayout) or self.files(ref):
+        if not isinstance(self.inner, AgentLayout) or self.place_of_rows(ref) is None:
             return None
         path = self._made.get(ref.locator)
         if path is None:
-            lines = self.inner.rows(ref)
-            if lines is None:
-                raise Unsupported(
-                    f"sessions of kind {self.name} in a database are not archived", path=ref.locator
-                )
-            path = self._document(ref, ROWS, (line + b"\n" for line in lines))
+            path = self._document(ref, ROWS, (line + b"\n" for line in self.inner.rows(ref)))
         return Part(ROWS, path, PartKind.JOURNAL, 0)
 
     def _document(self, ref: SessionRef, name: str, lines: Iterable[bytes]) -> str:

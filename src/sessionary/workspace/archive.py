@@ -35,7 +35,7 @@ from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.sync.rules import SameNames
 from sessionary.sync.state import States
 from sessionary.workspace import archive_index
-from sessionary.workspace.archive_files import database_name, head_of, written
+from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, Key, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.sessions import Sessions
@@ -372,8 +372,7 @@ class Archive:
         else:
             sizes = {**known.sizes, head.gen + 1: sum(part.size for part in head.parts)}
         by_path = {path: one for one, path in source.files(main).items()}
-        in_rows = f"{database_name(main.kind, name)}#{main.session_id}"
-        places = [_place(by_path, one.ref.locator) or in_rows for one in group]
+        places = [source.place_of_rows(one.ref) or _place(source, one.ref, by_path) for one in group]
         sessions = [listed(place, one) for place, one in zip(places, group, strict=True)]
         entry = Archived(
             name,
@@ -446,16 +445,16 @@ def _groups(source: ArchiveLayout, summaries: list[Summary]) -> list[list[Summar
     return [
         [one, *(each for each in below[one.ref.locator] if each is not one)]
         for one in summaries
-        if one.ref.locator not in side
+        if one.ref.locator not in side and source.has_content(one.ref)
     ]
 
 
-def _place(by_path: dict[str, str], locator: str) -> str | None:
-    """The locator of a session below the home of its copy, given the names of its files; None if it has none."""
-    path, mark, name = locator.rpartition("#")
-    if locator in by_path:
-        return by_path[locator]
-    return f"{by_path[path]}#{name}" if mark and path in by_path else None
+def _place(source: ArchiveLayout, ref: SessionRef, names: dict[str, str]) -> str:
+    """The locator that a session has below the home of its copy, given the names of its files by their paths."""
+    path, _, name = ref.locator.rpartition("#")
+    if path in names:
+        return f"{names[path]}#{name}"
+    return names.get(ref.locator, ref.locator.removeprefix(f"{source.home}/"))
 
 
 def _is_chosen(summary: Summary, choice: Choice) -> bool:

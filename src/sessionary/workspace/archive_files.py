@@ -31,11 +31,6 @@ def head_of(folder: str, name: str, fs: Fs = OS_FS) -> Head:
     return heads.decode(name, record.data)
 
 
-def database_name(kind: str, name: str) -> str:
-    """The name of the database that is made of archived rows; layouts of that kind find it by its beginning."""
-    return f"{kind}-{name[:12]}.db"
-
-
 def written(
     folder: str, head: Head, number: int, target: str, fs: Fs = OS_FS, *, main: str = "", lasting: bool = True
 ) -> list[str]:
@@ -91,7 +86,7 @@ def _create(path: str, data: Iterator[bytes], fs: Fs, lasting: bool) -> None:
 
 def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[str, Pieces]:
     """What yields the bytes of each file of a version."""
-    from sessionary.layouts.agents.sql_rows import database_of
+    from sessionary.layouts.agents import sql_rows
 
     remote, files = FolderRemote(folder, fs), dict[str, Pieces]()
     for name, tip in archive.version_of(head, number).files.items():
@@ -102,12 +97,13 @@ def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[s
         if name == FILES:
             files |= {one.name: _same(one.data) for one in bundles.unpack_items(pieces())}
         elif name == ROWS:
-            database = database_name(head.kind, heads.head_name(head.kind, head.project, head.session))
+            lines = b"".join(pieces()).rstrip(b"\n").split(b"\n")
+            place = sql_rows.place_of(lines[0])
 
-            def made(pieces: Pieces = pieces) -> Iterator[bytes]:
-                yield database_of(b"".join(pieces()).rstrip(b"\n").split(b"\n"))
+            def made(lines: list[bytes] = lines) -> Iterator[bytes]:
+                yield sql_rows.database_of(lines)
 
-            files |= {database.removesuffix(".db") + f".{ROWS}": pieces, database: made}
+            files |= {f"{place}.{ROWS}": pieces, place: made}
         else:
             files.setdefault(name, pieces)
     for name in files:

@@ -19,7 +19,7 @@ from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_o
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.agents import cursor_editor
 from sessionary.layouts.agents.cursor_editor import EditorState
-from sessionary.layouts.agents.cursor_store import META, NAME, ChatStore
+from sessionary.layouts.agents.cursor_store import META, NAME, TABLES, ChatStore
 from sessionary.layouts.agents.editor_folders import settings_folder
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
@@ -37,6 +37,7 @@ from sessionary.layouts.base import (
 )
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.sqlite import Database
 from sessionary.model import (
     HARNESS,
     Cursor,
@@ -346,6 +347,30 @@ class CursorLayout(LogLayout):
         if not path.endswith(NAME):
             return [path]
         return [path, f"{path}-wal", f"{os.path.dirname(path)}/{META}"]
+
+    def files(self, ref: SessionRef) -> dict[str, str]:
+        """As `AgentLayout.files`. Of a session without a store there is nothing but a document with a key."""
+        if ref.locator.endswith(META):
+            return {}
+        folder, name = os.path.split(ref.locator)
+        is_alone = os.path.basename(folder) == os.path.splitext(name)[0]
+        below = self._files_below(f"{folder}/{_CHILDREN}") if is_alone else ()
+        return self._below_home([ref.locator, *below])
+
+    def place_of_rows(self, ref: SessionRef) -> str | None:
+        path, is_row, name = ref.locator.partition("#")
+        if is_row:
+            return f"User/globalStorage/{cursor_editor.NAME}#{name}"
+        return "/".join(("chats", *path.split("/")[-3:])) if path.endswith(NAME) else None
+
+    def rows(self, ref: SessionRef) -> list[bytes]:
+        from sessionary.layouts.agents import sql_rows  # here and below, since only an archive needs them
+        from sessionary.layouts.agents.cursor_messages import masked_value
+
+        path, is_row, _ = ref.locator.partition("#")
+        place = (self.place_of_rows(ref) or "").partition("#")[0]
+        tables = cursor_editor.TABLES if is_row else TABLES
+        return sql_rows.dump(Database(path, self._fs), ref, place, tables, masked_value)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         from sessionary.codec.times import (

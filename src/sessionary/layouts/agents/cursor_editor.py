@@ -42,6 +42,12 @@ from sessionary.model import (
 NAME = "state.vscdb"
 SESSION, MESSAGE, DIFF = "composerData:", "bubbleId:", "codeBlockDiff:"
 _TABLE = "cursorDiskKV"
+_KEPT = [f"(key >= '{one}' || :id || ':' AND key < '{one}' || :id || ';')" for one in (MESSAGE, DIFF)]
+TABLES = (
+    (_TABLE, f"({' OR '.join(_KEPT)} OR key = '{SESSION}' || :id) ORDER BY rowid"),
+    ("composerHeaders", "composerId = :id ORDER BY rowid"),
+)
+"""The rows of a session that an archive keeps, see `sql_rows.dump`."""
 _BETWEEN = f"FROM {_TABLE} WHERE key >= ? AND key < ?"
 _COUNTS = f"""SELECT substr(key, 10, instr(substr(key, 10), ':') - 1), count(*), sum(rowid), max(rowid)
 FROM {_TABLE} WHERE key >= 'bubbleId:' AND key < 'bubbleId;' GROUP BY 1"""

@@ -34,6 +34,7 @@ from sessionary.model import (
 if TYPE_CHECKING:
     from sessionary.redaction import Redaction
 
+_KEY = b"EncryptionKey"
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _ADDED = re.compile(
     r"\s*<(additional_data|agent_skills|agent_transcripts|always_applied_workspace_rules|attached_files|cursor_commands"
@@ -61,7 +62,7 @@ def record_of(data: Any, place: Place) -> dict[str, Any] | Problem:
     if isinstance(value, Problem):
         return value
     stored = stored_bytes(data)
-    may_hold_one = b"EncryptionKey" in stored or b"\\u" in stored
+    may_hold_one = _KEY in stored or b"\\u" in stored
     return masked(dict(value)) if may_hold_one else dict(value)
 
 
@@ -75,6 +76,16 @@ def _redaction() -> Redaction:
     from sessionary.redaction import ALWAYS, Redaction  # here, since a list that reads nothing needs none
 
     return Redaction(ALWAYS, common=False)
+
+
+def masked_value(data: bytes) -> bytes:
+    """A value of a database with every key of encryption masked, also in JSON in hexadecimal digits."""
+    if _KEY.hex().encode() in data.lower():
+        try:
+            return masked_bytes(bytes.fromhex(data.decode())).hex().encode()
+        except ValueError:  # not only such digits
+            return b""
+    return masked_bytes(data) if _KEY in data or b"\\u" in data else data
 
 
 def messages_of(

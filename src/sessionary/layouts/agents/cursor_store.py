@@ -39,6 +39,8 @@ from sessionary.model import (
 )
 
 NAME, META = "store.db", "meta.json"
+TABLES = (("blobs", "1 ORDER BY rowid"), ("meta", "key NOT LIKE '%EncryptionKey' ORDER BY rowid"))
+"""The tables that an archive keeps, see `sql_rows.dump`."""
 _UNNAMED = frozenset({"New Agent", "New Chat", "Untitled"})
 _DIGEST = 32
 _MESSAGES, _FOLDER, _JSON, _OUTPUT = 1, 9, 4, 5

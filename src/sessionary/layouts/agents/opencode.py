@@ -265,8 +265,6 @@ class OpenCodeLayout(AgentLayout):
         return found
 
     def files(self, ref: SessionRef) -> dict[str, str]:
-        if "#" in ref.locator:
-            return {}
         storage = _storage_of(ref.locator)
         paths, loose = [ref.locator], self._loose_parts(f"{storage}/part")
         for path in self._paths(f"{storage}/message/{ref.session_id}"):
@@ -277,11 +275,17 @@ class OpenCodeLayout(AgentLayout):
         root = f"{os.path.dirname(storage)}/"
         return {path.removeprefix(root): path for path in paths}
 
-    def rows(self, ref: SessionRef) -> list[bytes] | None:
+    def place_of_rows(self, ref: SessionRef) -> str | None:
+        path, is_row, session_id = ref.locator.partition("#")
+        digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        program = "kilo" if os.path.basename(path).startswith("kilo") else "opencode"
+        return f"{program}-{digest}.db#{session_id}" if is_row else None
+
+    def rows(self, ref: SessionRef) -> list[bytes]:
         from sessionary.layouts.agents import sql_rows  # here, since only an archive needs them
 
-        path, is_row, session_id = ref.locator.partition("#")
-        return sql_rows.dump(Database(path, self._fs), self.name, session_id, TABLES) if is_row else None
+        place = (self.place_of_rows(ref) or "").partition("#")[0]
+        return sql_rows.dump(Database(ref.locator.partition("#")[0], self._fs), ref, place, TABLES)
 
     # -- the protocol
 

@@ -16,7 +16,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
-from sessionary.errors import SessionaryError
+from sessionary.errors import SessionaryError, Unsupported
 from sessionary.layouts.base import (
     Capability,
     Location,
@@ -139,22 +139,30 @@ class AgentLayout:
     def files(self, ref: SessionRef) -> dict[str, str]:
         """The files of a session, those of its sub-agents below it included, by their names below the home.
 
-        The first one is that of the session itself. Names are separated by slashes. None if it is in a database.
+        The first one is that of the session itself. Names are separated by slashes.
         """
-        return {} if "#" in ref.locator else self._below_home([ref.locator])
+        return self._below_home([ref.locator])
 
     def borrowed(self, ref: SessionRef) -> dict[str, str]:
         """Files of other sessions that are needed to read this one, as `files`."""
         return {}
 
-    def rows(self, ref: SessionRef) -> list[bytes] | None:
-        """A session in a database as lines of JSON, value for value (`sql_rows`); None if it lies in files.
+    def place_of_rows(self, ref: SessionRef) -> str | None:
+        """The locator, relative to a home, that a session in a database has where only its rows are restored.
+
+        None for a session in files.
+        """
+        return None
+
+    def rows(self, ref: SessionRef) -> list[bytes]:
+        """A session in a database as lines of JSON, value for value (`sql_rows`).
 
         Raises:
             NotFound: the session is gone.
             StorageFailed, Corrupt: it cannot be read.
+            Unsupported: sessions in such a database are not archived.
         """
-        return None
+        raise Unsupported(f"sessions of kind {self.name} in a database are not archived", path=ref.locator)
 
     def _below_home(self, paths: Iterable[str]) -> dict[str, str]:
         root = f"{self.home}/"

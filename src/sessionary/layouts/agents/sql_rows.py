@@ -12,14 +12,14 @@ import base64
 import binascii
 import json
 import math
-import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
 from sessionary.errors import Corrupt
 from sessionary.layouts.sqlite import Database
+from sessionary.model import SessionRef
 
 FORMAT = 1
 _ORDER = ("seq", "time_created", "position", "id")
@@ -29,15 +29,22 @@ class _Text(bytes):
     """A text as it is stored."""
 
 
-def dump(database: Database, kind: str, session_id: str, tables: Sequence[tuple[str, str]]) -> list[bytes]:
+def dump(
+    database: Database,
+    ref: SessionRef,
+    place: str,
+    tables: Sequence[tuple[str, str]],
+    mask: Callable[[bytes], bytes] = lambda data: data,
+) -> list[bytes]:
     """The rows of a session, all of one moment, as lines without newlines.
 
     Args:
         database: the database.
-        kind: the kind of the session.
-        session_id: its id.
-        tables: the tables, each with the condition of its rows, in which ``:id`` is the id. Missing ones are passed
-            over.
+        ref: the session.
+        place: where a database with these rows alone is to lie in a home, with slashes.
+        tables: the tables, each with the condition of its rows, in which ``:id`` is the id, and their order if it is
+            another than that of `_ORDER`. Missing ones are passed over.
+        mask: returns a text or a blob without secrets.
 
     Raises:
         NotFound, StorageFailed, Corrupt: as `Database.read`.
@@ -54,16 +61,23 @@ def dump(database: Database, kind: str, session_id: str, tables: Sequence[tuple[
             if columns:
                 order = ", ".join(name for name in _ORDER if name in columns) or "1"
                 names = ", ".join(map(_quoted, columns))
-                query = f"SELECT {names} FROM {_quoted(table)} WHERE {condition} ORDER BY {order}"
+                query = f"SELECT {names} FROM {_quoted(table)} WHERE {condition}"
+                query += "" if " ORDER BY " in condition else f" ORDER BY {order}"
                 lines.append(_line({"table": table, "columns": columns}))
-                lines += [
-                    _line(list(map(_stored, row))) for row in connection.execute(query, {"id": session_id})
-                ]
+                rows = connection.execute(query, {"id": ref.session_id})
+                lines += [_line([_stored(value, mask) for value in row]) for row in rows]
         return lines
 
-    name = os.path.basename(database.path)
-    head = {"format": FORMAT, "kind": kind, "database": name, "session": session_id}
+    head = {"format": FORMAT, "kind": ref.kind, "database": place, "session": ref.session_id}
     return [_line(head), *database.read(work)]
+
+
+def place_of(line: bytes) -> str:
+    """Where a database of rows is to lie in a home, by their first line. Raises Corrupt as `database_of`."""
+    try:
+        return str(json.loads(line)["database"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"archived rows cannot be read: {error}") from None
 
 
 def database_of(lines: Iterable[bytes]) -> bytes:
@@ -98,14 +112,15 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _stored(value: Any) -> Any:
+def _stored(value: Any, mask: Callable[[bytes], bytes]) -> Any:
     if isinstance(value, _Text):
+        text = mask(value)
         try:
-            return value.decode()
+            return text.decode()
         except UnicodeDecodeError:
-            return {"text": base64.b64encode(value).decode()}
+            return {"text": base64.b64encode(text).decode()}
     if isinstance(value, bytes):
-        return {"blob": base64.b64encode(value).decode()}
+        return {"blob": base64.b64encode(mask(value)).decode()}
     if isinstance(value, float) and not math.isfinite(value):
         return {"real": str(value)}
     return value

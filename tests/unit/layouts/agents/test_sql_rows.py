@@ -10,7 +10,9 @@ import pytest
 from sessionary.errors import Corrupt
 from sessionary.layouts.agents import sql_rows
 from sessionary.layouts.sqlite import Database
+from sessionary.model import SessionRef
 
+REF = SessionRef("opencode", "s", "", None)
 VALUES: list[Any] = [
     None,
     0,
@@ -47,24 +49,22 @@ def test_every_value_keeps_its_type(tmp_path: Path) -> None:
         connection.text_factory = bytes
         query = "SELECT typeof(value), value FROM message WHERE session_id = 's' ORDER BY id"
         wanted = connection.execute(query).fetchall()
-    lines = sql_rows.dump(
-        Database(str(tmp_path / "a.db")), "opencode", "s", [("message", "session_id = :id")]
-    )
+    lines = sql_rows.dump(Database(str(tmp_path / "a.db")), REF, "x.db", [("message", "session_id = :id")])
     with closing(sqlite3.connect(":memory:")) as again:
         again.text_factory = bytes
         again.deserialize(sql_rows.database_of(lines))
         assert again.execute(query).fetchall() == wanted
         assert len(wanted) == len(VALUES) + 1
     assert (
-        sql_rows.dump(Database(str(tmp_path / "a.db")), "opencode", "s", [("message", "session_id = :id")])
+        sql_rows.dump(Database(str(tmp_path / "a.db")), REF, "x.db", [("message", "session_id = :id")])
         == lines
     )
 
 
 def test_a_missing_table_is_passed_over(tmp_path: Path) -> None:
     database(tmp_path / "a.db").close()
-    lines = sql_rows.dump(Database(str(tmp_path / "a.db")), "opencode", "s", [("todo", "session_id = :id")])
-    assert lines == [b'{"format":1,"kind":"opencode","database":"a.db","session":"s"}']
+    lines = sql_rows.dump(Database(str(tmp_path / "a.db")), REF, "x.db", [("todo", "session_id = :id")])
+    assert lines == [b'{"format":1,"kind":"opencode","database":"x.db","session":"s"}']
 
 
 @pytest.mark.parametrize(
