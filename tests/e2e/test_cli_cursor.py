@@ -96,7 +96,7 @@ def test_an_archived_session_is_read_when_its_source_is_gone(
         {"role": "user", "message": {"content": [{"type": "text", "text": "of a sub-agent"}]}},
     )
     before = {name: run(capsys, "show", name, "--json")[1] for name in (*IDS, "child")}
-    assert run(capsys, "archive", "run") == (0, "✓ 3 sessions archived (22 kB), 0 unchanged\n")
+    assert run(capsys, "archive", "run") == (0, "✓ 3 sessions archived (2.6 kB), 0 unchanged\n")
     for place in (".cursor", ".config/Cursor"):
         shutil.rmtree(home / place)
     rows = {one["id"]: one for one in json.loads(run(capsys, "list", "--json")[1])}

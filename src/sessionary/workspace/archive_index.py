@@ -137,15 +137,15 @@ def load(folder: str, fs: Fs = OS_FS) -> dict[str, Archived]:
 
 
 def save(folder: str, entries: Iterable[Archived], fs: Fs = OS_FS) -> None:
-    """Replace the index. Durability: it survives a power cut.
+    """Replace the index, unless it is the same. Durability: it survives a power cut.
 
     Raises:
         StorageFailed: it cannot be written; the old one is unchanged.
     """
-    make_folder(fs, folder)
-    atomic.replace(
-        os.path.join(folder, INDEX), (msgspec.msgpack.encode(_Index(_FORMAT, list(entries))),), fs=fs
-    )
+    path, data = os.path.join(folder, INDEX), msgspec.msgpack.encode(_Index(_FORMAT, list(entries)))
+    if read_bytes(fs, path) != data:
+        make_folder(fs, folder)
+        atomic.replace(path, (data,), fs=fs)
 
 
 def load_choice(fs: Fs = OS_FS) -> Choice:

@@ -198,21 +198,6 @@ class CursorLayout(LogLayout):
         is_here = any(path.startswith(f"{root}/") for root in self._roots())
         return self._ref(path) if is_here and is_file(self._fs, path) else None
 
-    def files(self, ref: SessionRef) -> dict[str, str]:
-        if _row_of(ref.locator)[1]:
-            return {}
-        paths = [path for path in self._all_files(ref.locator) if is_file(self._fs, path)]
-        folder, name = os.path.split(ref.locator)
-        if os.path.basename(folder) == os.path.splitext(name)[0]:
-            below = f"{folder}/{_CHILDREN}"
-            paths += [f"{below}/{one}" for one in self._names(below)]
-        root = next(root for root in self._roots() if ref.locator.startswith(f"{root}/"))
-        return {path.removeprefix(f"{root}/"): path for path in paths}
-
-    def rows(self, ref: SessionRef) -> list[bytes] | None:
-        path, name = _row_of(ref.locator)
-        return self._editor(path).rows(self.name, name) if name else None
-
     # -- what a session holds
 
     def read(
@@ -350,16 +335,17 @@ class CursorLayout(LogLayout):
 
     def files(self, ref: SessionRef) -> dict[str, str]:
         """As `AgentLayout.files`. Of a session without a store there is nothing but a document with a key."""
-        if ref.locator.endswith(META):
+        if ref.locator.endswith(META) or self.place_of_rows(ref) is not None:
             return {}
         folder, name = os.path.split(ref.locator)
         is_alone = os.path.basename(folder) == os.path.splitext(name)[0]
-        below = self._files_below(f"{folder}/{_CHILDREN}") if is_alone else ()
-        return self._below_home([ref.locator, *below])
+        paths = [ref.locator, *(self._files_below(f"{folder}/{_CHILDREN}") if is_alone else ())]
+        root = next(root for root in self._roots() if ref.locator.startswith(f"{root}/"))
+        return {path.removeprefix(f"{root}/"): path for path in paths}
 
     def place_of_rows(self, ref: SessionRef) -> str | None:
-        path, is_row, name = ref.locator.partition("#")
-        if is_row:
+        path, name = _row_of(ref.locator)
+        if name:
             return f"User/globalStorage/{cursor_editor.NAME}#{name}"
         return "/".join(("chats", *path.split("/")[-3:])) if path.endswith(NAME) else None
 
@@ -367,9 +353,9 @@ class CursorLayout(LogLayout):
         from sessionary.layouts.agents import sql_rows  # here and below, since only an archive needs them
         from sessionary.layouts.agents.cursor_messages import masked_value
 
-        path, is_row, _ = ref.locator.partition("#")
+        path, name = _row_of(ref.locator)
         place = (self.place_of_rows(ref) or "").partition("#")[0]
-        tables = cursor_editor.TABLES if is_row else TABLES
+        tables = cursor_editor.TABLES if name else TABLES
         return sql_rows.dump(Database(path, self._fs), ref, place, tables, masked_value)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:

@@ -61,17 +61,6 @@ AND instr(CAST(value AS TEXT), 'omposerIds":["')"""
 _CHANGED = f"""SELECT substr(key, 14), CASE WHEN json_valid(CAST(value AS TEXT))
 THEN json_extract(CAST(value AS TEXT), '$.lastUpdatedAt') END
 FROM {_TABLE} WHERE key >= 'composerData:' AND key < 'composerData;'"""
-_ROWS = (
-    (
-        _TABLE,
-        f"key = '{SESSION}' || :id"
-        + "".join(
-            f" OR (key >= '{one}' || :id || ':' AND key < '{one}' || :id || ';')" for one in (MESSAGE, DIFF)
-        ),
-    ),
-    ("composerHeaders", "composerId = :id"),
-)
-"""The tables with rows of a session, and which of their rows are."""
 _OF_HEADERS = ("workspaceId", "isSubagent", "value")
 
 
@@ -161,12 +150,6 @@ class EditorState:
         query = f"SELECT 1 {_BETWEEN} AND may_match(value)"
         query += f" UNION ALL SELECT 1 FROM {_TABLE} WHERE key = ? AND may_match(value) LIMIT 1"
         return any_row(self._database, query, (*_range(MESSAGE, name), SESSION + name), may_match)
-
-    def rows(self, kind: str, name: str) -> list[bytes]:
-        """All rows of a session, value for value; see `sql_rows.dump`."""
-        from sessionary.layouts.agents import sql_rows  # here, since only an archive needs it
-
-        return sql_rows.dump(self._database, kind, name, _ROWS)
 
     def raw(self, key: str) -> bytes:
         """A row of a session, with keys of encryption masked; a part of one, if the key ends with `#` and a number.
