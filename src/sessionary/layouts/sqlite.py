@@ -31,6 +31,11 @@ Result = TypeVar("Result")
 _State = tuple[tuple[int, int, int] | None, ...]
 
 
+def _text(stored: bytes) -> str:
+    """A text of a row; invalid UTF-8 in one does not hide the others. Cast to BLOB what must be exact."""
+    return stored.decode("utf-8", "replace")
+
+
 class Database:
     """An SQLite database that another program owns.
 
@@ -93,6 +98,7 @@ class Database:
         how = "readonly_shm=1" if shared else "vfs=unix-none" if os.name == "posix" else "vfs=win32-none"
         uri = f"file:{quote(os.fsencode(self.path))}?mode=ro&{how}"
         connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+        connection.text_factory = _text
         if not shared:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # keeps the index of the log in memory
         connection.execute("PRAGMA query_only = ON")

@@ -133,6 +133,15 @@ def test_a_change_during_the_read_discards_it(folder: Path, writers: list[Writer
     assert seen == [200, 0]
 
 
+def test_a_text_that_is_not_valid_utf8_hides_no_other_row(folder: Path) -> None:
+    with sqlite3.connect(folder / "db") as connection:
+        connection.execute("CREATE TABLE t (name TEXT)")
+        connection.execute("INSERT INTO t VALUES (CAST(x'61ff' AS TEXT)), ('b')")
+    database = Database(str(folder / "db"))
+    assert database.fetch("SELECT name FROM t ORDER BY rowid") == [("a\ufffd",), ("b",)]
+    assert database.fetch("SELECT CAST(name AS BLOB) FROM t ORDER BY rowid") == [(b"a\xff",), (b"b",)]
+
+
 def test_what_cannot_be_read_is_an_error_with_a_remedy(folder: Path, writers: list[Writer]) -> None:
     with pytest.raises(NotFound, match="There is no database"):
         Database(str(folder / "nothing")).fetch("SELECT 1")

@@ -50,7 +50,7 @@ TABLES = (
 """The rows of a session that an archive keeps, see `sql_rows.dump`."""
 _BETWEEN = f"FROM {_TABLE} WHERE key >= ? AND key < ?"
 _COUNTS = f"""SELECT substr(key, 10, instr(substr(key, 10), ':') - 1), count(*), sum(rowid), max(rowid)
-FROM {_TABLE} WHERE key >= 'bubbleId:' AND key < 'bubbleId;' GROUP BY 1"""
+FROM {_TABLE} WHERE key >= 'bubbleId:' AND key < 'bubbleId;' AND instr(substr(key, 10), ':') > 1 GROUP BY 1"""
 _SESSIONS = (
     f"SELECT substr(key, 14), rowid FROM {_TABLE} WHERE key >= 'composerData:' AND key < 'composerData;'"
 )
@@ -120,7 +120,7 @@ class EditorState:
                 repr((rows.get(name), counts.get(name), changed.get(name))).encode(), digest_size=16
             ).digest()
             for name in sorted({*counts, *rows})
-            if name in counts or rows[name] in kept
+            if name and (name in counts or rows[name] in kept)
         }
 
     def fingerprint(self, name: str) -> bytes | None:
@@ -147,8 +147,8 @@ class EditorState:
 
     def may_hold(self, name: str, may_match: MayMatch) -> bool:
         """False if no row of a session can be of interest. Raises as `Database.fetch`."""
-        query = f"SELECT 1 {_BETWEEN} AND may_match(value)"
-        query += f" UNION ALL SELECT 1 FROM {_TABLE} WHERE key = ? AND may_match(value) LIMIT 1"
+        query = f"SELECT 1 {_BETWEEN} AND may_match(CAST(value AS BLOB))"
+        query += f" UNION ALL SELECT 1 FROM {_TABLE} WHERE key = ? AND may_match(CAST(value AS BLOB)) LIMIT 1"
         return any_row(self._database, query, (*_range(MESSAGE, name), SESSION + name), may_match)
 
     def raw(self, key: str) -> bytes:
@@ -235,7 +235,7 @@ class EditorState:
             for one in page:
                 key = f"{MESSAGE}{name}:{one}"
                 place = Place(f"{self.path}#{key}")
-                if rows.get(key) not in (None, "null", b"null"):
+                if rows.get(key) not in (None, b"null"):
                     bubbles[one] = place, record_of(rows[key], place)
                 elif one in session.inline:
                     place = Place(f"{self.path}#{SESSION}{name}#{one}")
@@ -260,7 +260,7 @@ class EditorState:
         return {one: value for one, value in found.items() if not isinstance(value, Problem)}
 
     def _values(self, keys: list[str]) -> tuple[dict[str, Any], dict[str, Problem]]:
-        return rows_of(self._database, f"SELECT key, value FROM {_TABLE} WHERE key", keys)
+        return rows_of(self._database, f"SELECT key, CAST(value AS BLOB) FROM {_TABLE} WHERE key", keys)
 
     # -- what is said of a session
 

@@ -100,11 +100,13 @@ class ChatStore:
 
     def may_hold(self, may_match: MayMatch) -> bool:
         """False if no blob can be of interest. Raises as `items`."""
-        return any_row(self._database, "SELECT 1 FROM blobs WHERE may_match(data) LIMIT 1", (), may_match)
+        return any_row(
+            self._database, "SELECT 1 FROM blobs WHERE may_match(CAST(data AS BLOB)) LIMIT 1", (), may_match
+        )
 
     def raw(self, name: str) -> bytes:
         """A blob, with keys of encryption masked. Raises as `items`, and NotFound if there is none."""
-        rows = self._database.fetch("SELECT data FROM blobs WHERE id = ?", (name,))
+        rows = self._database.fetch("SELECT CAST(data AS BLOB) FROM blobs WHERE id = ?", (name,))
         if not rows:
             raise not_found(self.path, f"There is no record {name}")
         return masked_bytes(stored_bytes(rows[0][0]))
@@ -112,9 +114,9 @@ class ChatStore:
     def _meta(self) -> tuple[dict[str, Any], Problem | None]:
         """What the row of `meta` says; some versions have a row for each value."""
         place = Place(f"{self.path}#meta")
-        rows = dict(self._database.fetch("SELECT key, value FROM meta"))
+        rows = dict(self._database.fetch("SELECT key, CAST(value AS BLOB) FROM meta"))
         if len(rows) != 1:
-            return masked({str(key): value for key, value in rows.items()}), None
+            return masked({str(key): _utf8(stored_bytes(value)) for key, value in rows.items()}), None
         (data,) = (stored_bytes(value) for value in rows.values())
         try:
             value = record_of(bytes.fromhex(data.decode("ascii")), place)
@@ -126,7 +128,7 @@ class ChatStore:
         """The fields of the root, and what is wrong with it; None for the fields if they cannot be read."""
         if name is None:
             return None, _no_root(self.path, "the store names no list of its messages")
-        rows, failed = rows_of(self._database, "SELECT id, data FROM blobs WHERE id", [name])
+        rows, failed = rows_of(self._database, "SELECT id, CAST(data AS BLOB) FROM blobs WHERE id", [name])
         root = _fields(stored_bytes(rows[name])) if rows else None
         if root is None:
             words = "cannot be read" if rows or failed else "is missing"
@@ -164,7 +166,7 @@ class ChatStore:
         """The messages of these blobs, in this order."""
         for at in range(0, len(names), PAGE):
             page = names[at : at + PAGE]
-            rows, failed = rows_of(self._database, "SELECT id, data FROM blobs WHERE id", page)
+            rows, failed = rows_of(self._database, "SELECT id, CAST(data AS BLOB) FROM blobs WHERE id", page)
             for name in page:
                 place = Place(f"{self.path}#{name}")
                 if name not in rows:

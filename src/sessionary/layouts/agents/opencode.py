@@ -205,11 +205,12 @@ class OpenCodeLayout(AgentLayout):
 
         marks = ", ".join("?" * len(ids))
         kind = "type" if "type" in tables.columns else "NULL"
-        query = f"SELECT id, {kind}, data FROM {tables.message} WHERE id IN ({marks})"
+        query = f"SELECT id, {kind}, CAST(data AS BLOB) FROM {tables.message} WHERE id IN ({marks})"
         found = {one: (kind, data) for one, kind, data in database.fetch(query, ids)}
         parts: dict[str, list[tuple[str, Any]]] = {}
         if tables.has_parts:
-            query = f"SELECT message_id, id, data FROM part WHERE message_id IN ({marks}) ORDER BY id"
+            query = "SELECT message_id, id, CAST(data AS BLOB) FROM part"
+            query += f" WHERE message_id IN ({marks}) ORDER BY id"
             for message_id, part_id, data in database.fetch(query, ids):
                 parts.setdefault(message_id, []).append((part_id, data))
         for one in (one for one in ids if one in found):
@@ -397,7 +398,7 @@ class OpenCodeLayout(AgentLayout):
         table, _, row = key.partition("/")
         if table not in ("message", "part", "session_message"):
             raise not_found(place.path or "", f"There is no record {key}")
-        rows = Database(path, self._fs).fetch(f"SELECT data FROM {table} WHERE id = ?", (row,))
+        rows = Database(path, self._fs).fetch(f"SELECT CAST(data AS BLOB) FROM {table} WHERE id = ?", (row,))
         if not rows:
             raise not_found(place.path or "", f"There is no record {key}")
         return stored_bytes(rows[0][0])

@@ -272,10 +272,11 @@ def test_a_damaged_row_hides_no_other(home: Path, store: Store) -> None:
     talk(store)
     store.run("UPDATE part SET data = '{\"type\": \"te' WHERE id = 'msg_2-2'")
     store.run("UPDATE message SET data = ? WHERE id = 'msg_1'", b"\xff\x00")
+    store.run("UPDATE part SET data = CAST(x'7bff7d' AS TEXT) WHERE id = 'msg_2-1'")
     items = list(layout(home).read(refs(home)["ses_1"]))
     problems = [one for one in items if isinstance(one, Problem)]
     assert [(one.code, one.path.rpartition("#")[2]) for one in problems] == [
-        ("bad_json", "message/msg_1"), ("bad_json", "part/msg_2-2"),
+        ("bad_json", "message/msg_1"), ("bad_json", "part/msg_2-1"), ("bad_json", "part/msg_2-2"),
     ]  # fmt: skip
     messages = [one for one in items if isinstance(one, Message)]
     texts = ["Fix the login\n<file>", "", "a.txt\nno such file\nrefused", "", "They fixed it."]
