@@ -9,13 +9,16 @@ import pytest
 
 from sessionary.workspace import Workspace
 from tests.support.agent_files import write_lines
+from tests.support.cursor_files import Chat, Editor
 from tests.unit.layouts.agents import test_claude_code as claude
 from tests.unit.layouts.agents import test_codex as codex
 from tests.unit.layouts.agents import test_copilot_cli as copilot
+from tests.unit.layouts.agents import test_cursor_store as store
 from tests.unit.layouts.agents import test_gemini as gemini
 from tests.unit.layouts.agents import test_opencode as opencode
 from tests.unit.layouts.agents import test_pi as pi
 from tests.unit.layouts.agents import test_qwen as qwen
+from tests.unit.layouts.agents import test_vscode_chat as vscode
 
 ACCENTED = ("z\u00fcrich", "zu\u0308rich")
 """One word in both Unicode forms."""
@@ -122,19 +125,19 @@ def codex_(home: Path, plant: Planted) -> None:
 
 
 def opencode_(home: Path, plant: Planted) -> None:
-    store = opencode.Store(home / "opencode.db")
-    store.session("one", title=plant("title"))
-    store.message("one", "m1", "user", opencode.text(plant("prompt")))
+    database = opencode.Store(home / "opencode.db")
+    database.session("one", title=plant("title"))
+    database.message("one", "m1", "user", opencode.text(plant("prompt")))
     reasoning = {"type": "reasoning", "text": plant("thinking")}
     used = opencode.tool("c1", input={"command": plant("arguments")}, output=plant("result"))
-    store.message("one", "m2", "assistant", reasoning, opencode.text(plant("answer")), used)
-    store.message("one", "m3", "assistant", opencode.text(plant("summary")), summary=True)
-    store.session("two", "one")
-    store.message("two", "n1", "user", opencode.text(plant("agent")))
-    now = store.tick()
-    store.run("INSERT INTO session_v2 VALUES (?,?,?,?,?,?,?)", "three", None, None, "T", "/w", now, now)
-    store.v2("three", 1, "user", text=plant("v2"))
-    store.v2("three", 2, "compaction", summary=plant("compaction"), reason="auto")
+    database.message("one", "m2", "assistant", reasoning, opencode.text(plant("answer")), used)
+    database.message("one", "m3", "assistant", opencode.text(plant("summary")), summary=True)
+    database.session("two", "one")
+    database.message("two", "n1", "user", opencode.text(plant("agent")))
+    now = database.tick()
+    database.run("INSERT INTO session_v2 VALUES (?,?,?,?,?,?,?)", "three", None, None, "T", "/w", now, now)
+    database.v2("three", 1, "user", text=plant("v2"))
+    database.v2("three", 2, "compaction", summary=plant("compaction"), reason="auto")
     storage = home / "storage"
     write_lines(storage / "session" / "p" / "four.json", {"id": "four", "title": plant("filetitle")})
     write_lines(storage / "message" / "four" / "x1.json", {"id": "x1", "role": "user"})
@@ -227,6 +230,46 @@ def copilot_(home: Path, plant: Planted) -> None:
     (folder / "workspace.yaml").write_text(f"id: {copilot.ID}\nsummary: {plant('title')}\n")
 
 
+def vscode_(home: Path, plant: Planted) -> None:
+    said = [{"kind": "thinking", "value": plant("thinking")}, {"value": plant("answer")}, vscode.call("c1")]
+    result = vscode.done("c1", plant("result"))
+    result["metadata"]["toolCallRounds"][0]["toolCalls"][0]["arguments"] = json.dumps(
+        {"q": plant("arguments")}
+    )
+    talk = [
+        vscode.initial(),
+        vscode.push("requests", add=[vscode.request(1, plant("prompt"))]),
+        vscode.push("requests", 0, "response", add=said),
+        vscode.sets("requests", 0, "result", to=result),
+        vscode.push("requests", add=[vscode.request(2, plant("rewound"))]),
+        vscode.push("requests", add=[vscode.request(3, "Instead")], cut=1),
+        vscode.sets("customTitle", to=plant("title")),
+    ]
+    vscode.write(home, *talk)
+    events = [{**one, "data": {**one["data"]}} for one in vscode.EVENTS]
+    events[0]["data"]["sessionId"] = vscode.OTHER
+    events[1]["data"]["content"] = plant("transcript")
+    vscode.transcript(home, *events, name=vscode.OTHER)
+
+
+def cursor_(home: Path, plant: Planted) -> None:
+    chat = Chat(home, "s1", hasConversation=True)
+    chat.meta |= {"name": plant("title")}
+    used = {"type": "tool-call", "toolCallId": "c1", "toolName": "Shell", "args": {"q": plant("arguments")}}
+    thought = {"type": "reasoning", "text": plant("thinking"), "signature": "x"}
+    chat.add(
+        store.user(plant("prompt")),
+        {"role": "assistant", "content": [thought, {"type": "text", "text": plant("answer")}, used]},
+        store.result("c1", plant("result")),
+        store.user("more"),
+    )
+    editor = Editor(home / "User")
+    editor.bubble("s3", "b1", 1, text=plant("bubble"))
+    editor.session("s3", name=plant("editortitle"))
+    editor.bubble("s4", "b1", 1, text=plant("agent"))
+    editor.session("s4", subagentInfo={"parentComposerId": "s3"})
+
+
 BUILD: dict[str, Callable[[Path, Planted], None]] = {
     "claude_code": claude_code,
     "codex": codex_,
@@ -235,7 +278,11 @@ BUILD: dict[str, Callable[[Path, Planted], None]] = {
     "opencode": opencode_,
     "pi": pi_,
     "qwen": qwen_,
+    "vscode_chat": vscode_,
+    "cursor": cursor_,
 }
+NO_SUMMARY = ("vscode_chat", "cursor")
+"""These keep no summary of earlier messages."""
 
 
 def workspace(tmp_path: Path, kind: str) -> Workspace:
@@ -247,7 +294,8 @@ def workspace(tmp_path: Path, kind: str) -> Workspace:
 def test_a_word_is_found_in_every_place(tmp_path: Path, kind: str) -> None:
     plant = Planted(kind)
     BUILD[kind](tmp_path / kind, plant)
-    assert {"prompt", "answer", "thinking", "arguments", "result", "title", "summary"} <= set(plant.places)
+    places = {"prompt", "answer", "thinking", "arguments", "result", "title", "summary"}
+    assert places - ({"summary"} if kind in NO_SUMMARY else set()) <= set(plant.places)
     found = {place: list(workspace(tmp_path, kind).search(word(kind, place))) for place in plant.places}
     assert [place for place, hits in found.items() if not hits] == []
     assert {hit.ref.kind for hits in found.values() for hit in hits} == {kind}

@@ -99,7 +99,10 @@ class ChatStore:
             yield cursor_behind(versions)
 
     def may_hold(self, may_match: MayMatch) -> bool:
-        """False if no blob can be of interest. Raises as `items`."""
+        """False if neither a blob nor the title can be of interest. Raises as `items`."""
+        titles = (self.document().get("title"), self._meta()[0].get("name"))
+        if any(may_match(one.encode("utf-8", "surrogatepass")) for one in titles if isinstance(one, str)):
+            return True
         return any_row(
             self._database, "SELECT 1 FROM blobs WHERE may_match(CAST(data AS BLOB)) LIMIT 1", (), may_match
         )
