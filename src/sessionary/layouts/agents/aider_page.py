@@ -83,8 +83,8 @@ def items_of(
     words, place = list[str](), Place(path)
     for offset, raw in lines:
         number, state.line = state.line, state.line + 1
-        text = raw.decode("utf-8", "replace").rstrip("\r")
-        if not text.strip():
+        text = str(raw, "utf-8", "replace").rstrip("\r")
+        if not text or text.isspace():
             state.is_apart = True
             if state.block == ANSWER and words:
                 words.append("")
@@ -96,7 +96,8 @@ def items_of(
         else:
             yield from _messages(before, words, place, state, started)
             words, place = [], Place(path, number, offset)
-        yield from _problems(raw, path, number, offset)
+        if "\ufffd" in text or "\0" in text:
+            yield from _problems(raw, path, number, offset)
         words.append(text if kind == ANSWER else text[5 if kind == PROMPT else 2 :].rstrip())
         state.block, state.is_apart = kind, False
     yield from _messages(state.block, words, place, state, started)
@@ -104,6 +105,8 @@ def items_of(
 
 def _kind(text: str, state: State) -> str:
     """What a line belongs to. Keeps track of fenced code."""
+    if text[0] not in "#>`~ ":
+        return ANSWER
     ends_so = text.endswith("  ")
     is_own = ends_so if state.spaced else not state.fence
     if is_own and (text.startswith("#### ") or text.rstrip() == "####"):
