@@ -401,6 +401,15 @@ class Aside(NamedTuple):
     message: Message
 
 
+class Inherited(NamedTuple):
+    """A message of another session with which this one begins, such as one before a fork.
+
+    It is shown before the first message. The other session counts it, and a search finds it there.
+    """
+
+    message: Message
+
+
 class Cursor(NamedTuple):
     """How far a session was read. The bytes are made and understood by its layout alone."""
 
@@ -423,5 +432,5 @@ class Skipped(NamedTuple):
     time: datetime | None
 
 
-Item = Message | Aside | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
+Item = Message | Aside | Inherited | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
 """What reading a session yields."""

@@ -77,7 +77,7 @@ class Page:
         self._now = now
         self._waiting: dict[str | int | None, ToolCall] = {}
         self._speaker: str | None = None
-        self._outside = False
+        self._apart = ""
         self._waiting_elsewhere: dict[str | int | None, ToolCall] = {}
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
@@ -85,15 +85,15 @@ class Page:
         window, full = self._window, self._full
         for message in messages:
             if message.index < self._first:
-                if not message.outside:
+                if not _apart(message):
                     self._skip(message.message)
                 continue
             if window is not None:
-                marked = message.index == window.marked and not message.outside
+                marked = message.index == window.marked and not _apart(message)
                 self._full = full or marked
                 yield from self._mark(message) if marked else ()
-            if message.outside != self._outside:
-                yield from self._switch()
+            if _apart(message) != self._apart:
+                yield from self._switch(_apart(message))
             yield from self._message(message)
         self._full = full
         if window is None:
@@ -101,13 +101,14 @@ class Page:
             self._waiting = self._waiting_elsewhere
             yield from self._unanswered()
 
-    def _switch(self) -> Iterator[str]:
-        """A line where messages outside of the conversation begin or end; the calls of each wait for their own."""
-        if self._outside:
+    def _switch(self, apart: str) -> Iterator[str]:
+        """A line where messages that are not of the conversation begin or end; the calls of each wait for their own."""
+        if self._apart:
             yield from self._unanswered()
-        self._outside, self._speaker = not self._outside, None
-        self._waiting, self._waiting_elsewhere = self._waiting_elsewhere, self._waiting
-        words = "outside of the conversation" if self._outside else "the conversation continues"
+        if bool(apart) != bool(self._apart):
+            self._waiting, self._waiting_elsewhere = self._waiting_elsewhere, self._waiting
+        self._apart, self._speaker = apart, None
+        words = apart or "the conversation continues"
         yield ""
         yield paint(f"╌╌ {words} ".ljust(self._width, "╌"), "yellow")
 
@@ -139,7 +140,8 @@ class Page:
     def _person(self, message: Message, turn: int) -> Iterator[str]:
         time = f" {stamp(message.time, self._now)} ──" if message.time else ""
         yield ""
-        yield paint(f"── {turn} ── You ".ljust(self._width - cells(time), "─") + time, "cyan")
+        speaker = f"── {turn} ── You " if turn else "── You "
+        yield paint(speaker.ljust(self._width - cells(time), "─") + time, "cyan")
         yield from self._words(message.text or _kinds(message))
         self._speaker = "You"
 
@@ -256,6 +258,13 @@ def _answer(result: ToolResult) -> tuple[str, str]:
         part.rstrip("\n") for part in (value["stdout"], str(value.get("stderr") or "")) if part
     )
     return printed, f"✗ exit {code}" if isinstance(code, int) and code else verdict
+
+
+def _apart(numbered: Numbered) -> str:
+    """Why a message is not of the conversation; empty for one that is."""
+    if numbered.inherited:
+        return "of the session that this one was forked from"
+    return "outside of the conversation" if numbered.outside else ""
 
 
 def _only_answers(message: Message) -> bool:

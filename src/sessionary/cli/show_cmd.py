@@ -15,7 +15,7 @@ from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import names_of, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.model import Aside, Message, Problem, Severity, Summary
+from sessionary.model import Aside, Inherited, Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Target, Workspace, documents
 
@@ -104,7 +104,7 @@ def show_command(
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.summary(found)
     problems = list(workspace.check(found)) if summary is None else summary.problems
-    messages = numbered(_read(workspace, found, problems), asides=branches)
+    messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
     window = None if index is None else _window(index, AROUND if around is None else around)
     first = 0
     if tail is not None:
@@ -216,7 +216,7 @@ def _print(head: Iterator[str], page: Iterator[str]) -> None:
 
 def _read(
     workspace: Workspace, found: Target, problems: list[Problem]
-) -> Iterator[Message | Aside | Problem]:
+) -> Iterator[Message | Aside | Inherited | Problem]:
     """The messages; a file that has none because it is something else, or broken, is an error and not an empty page.
 
     Raises:

@@ -17,6 +17,7 @@ from sessionary.model import (
     PERSON,
     TOOL,
     Aside,
+    Inherited,
     Item,
     Message,
     Other,
@@ -47,20 +48,23 @@ class Numbered:
         turn: the turn that it belongs to, from 1; 0 before the first turn.
         message: the message.
         outside: True for one outside of the conversation; its index and turn are those of the next message.
+        inherited: True for one of another session, with which this one begins; its index and turn are 0.
     """
 
     index: int
     turn: int
     message: Message
     outside: bool = False
+    inherited: bool = False
 
 
-def numbered(read: Iterable[Item], *, asides: bool = False) -> Iterator[Numbered]:
+def numbered(read: Iterable[Item], *, asides: bool = False, inherited: bool = False) -> Iterator[Numbered]:
     """The messages of a conversation with their indexes and turns; everything else is left out.
 
     Args:
         read: what reading a session yields.
         asides: yield the messages outside of the conversation too, where they are stored.
+        inherited: yield the messages of another session too, with which this one begins.
     """
     index, turn = 0, 0
     for one in read:
@@ -70,6 +74,8 @@ def numbered(read: Iterable[Item], *, asides: bool = False) -> Iterator[Numbered
             index += 1
         elif asides and isinstance(one, Aside):
             yield Numbered(index, turn, one.message, outside=True)
+        elif inherited and isinstance(one, Inherited):
+            yield Numbered(0, 0, one.message, inherited=True)
 
 
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:

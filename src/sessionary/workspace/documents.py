@@ -77,6 +77,7 @@ def of_message(numbered: Numbered) -> dict[str, Any]:
         "line": message.place.line,
         "turn": numbered.turn,
         **({"outside": True} if numbered.outside else {}),
+        **({"inherited": True} if numbered.inherited else {}),
         "role": message.role,
         "text": message.text,
         "timestamp": message.time,

@@ -20,7 +20,7 @@ from sessionary.export.masking import masked
 from sessionary.export.steps import Begin, End, Head, Steps, head_of
 from sessionary.export.wording import loss_words
 from sessionary.layouts.base import Capability
-from sessionary.model import Aside, Message, Place, Problem, SessionRef, Severity, Summary
+from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
 from sessionary.transcript.typed import numbered
@@ -124,7 +124,7 @@ def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
 class Reader(Protocol):
     """The methods of `Workspace` that read a session or a file."""
 
-    def read(self, target: Target) -> Iterator[Message | Aside | Problem]:
+    def read(self, target: Target) -> Iterator[Message | Aside | Inherited | Problem]:
         """See `Workspace.read`."""
         ...
 
@@ -244,11 +244,11 @@ def _begin(reader: Reader, target: Target, summary: Summary | None, depth: int) 
     return Begin(head_of(summary), tuple(summary.problems), depth)
 
 
-def _talk(items: Iterator[Message | Aside | Problem]) -> Steps:
+def _talk(items: Iterator[Message | Aside | Inherited | Problem]) -> Steps:
     """The messages with their indexes, and the problems of lines where they occur."""
     problems: list[Problem] = []
 
-    def watched() -> Iterator[Message | Aside]:
+    def watched() -> Iterator[Message | Aside | Inherited]:
         for item in items:
             if isinstance(item, Problem):
                 problems.append(item)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
-from sessionary.model import Aside, Message, Problem, SessionRef, Severity, Summary
+from sessionary.model import Aside, Inherited, Message, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered
@@ -167,10 +167,11 @@ class Workspace(Sessions):
 
     # -- reading
 
-    def read(self, target: Target) -> Iterator[Message | Aside | Problem]:
+    def read(self, target: Target) -> Iterator[Message | Aside | Inherited | Problem]:
         """Read the conversation of a session or a JSON Lines file, in one pass and bounded memory.
 
-        Problems stand where they occur, and so do messages outside of the conversation.
+        Problems stand where they occur, and so do messages outside of the conversation. Messages of another session
+        with which this one begins come before its own.
 
         Raises:
             NotFound: it is gone.
@@ -178,7 +179,7 @@ class Workspace(Sessions):
         """
         if isinstance(target, SessionRef):
             items = self.layout_of(target).read(target)
-            return (one for one in items if isinstance(one, Message | Aside | Problem))
+            return (one for one in items if isinstance(one, Message | Aside | Inherited | Problem))
         from sessionary.layouts.amplifier.reading import read_file
 
         return read_file(self._fs, str(target))

@@ -33,6 +33,7 @@ from sessionary.model import (
     Aside,
     Cursor,
     Header,
+    Inherited,
     Item,
     Message,
     Place,
@@ -280,12 +281,32 @@ class CodexLayout(AgentLayout):
         pages, meta, problems = self._line(ref)
         yield from problems
         yield from self._beside(ref, {page.path for page in pages})
+        yield from self._inherited(pages, meta)
         decoder = Decoder(counter=self._counter_before(meta))
         copied = self._copied(pages[0].path, meta)
         dropped = self._dropped(pages)
         for page in pages:
             yield from self._read_page(page, State(b"", decoder, Lines(), copied), dropped)
             copied = Copied()
+
+    def _inherited(self, own: list[Page], meta: dict[str, Any]) -> Iterator[Inherited]:
+        """What was said in other sessions before the fork with which the line begins; they count it."""
+        from sessionary.layouts.agents.codex_page import Copied, Lines, Page, State
+        from sessionary.layouts.agents.codex_records import Decoder
+
+        pages, seen, base = list[Page](), {page.path for page in own}, meta.get("history_base")
+        while isinstance(base, dict) and (file := self._known().rollouts.get(str(base.get("thread_id")))):
+            path, end = self._present(file.path), base.get("end_byte_offset")
+            if path in seen:
+                break
+            seen.add(path)
+            pages.insert(0, Page(path, end if isinstance(end, int) else None))
+            base = self._meta(path).get("history_base")
+        decoder, dropped = Decoder(), self._dropped(pages)
+        for page in pages:
+            for item in self._read_page(page, State(b"", decoder, Lines(), Copied()), dropped):
+                if isinstance(item, Message):
+                    yield Inherited(replace(item, usage=None))
 
     def _read_page(
         self, page: Page, state: State, dropped: list[tuple[int, int]], after: Cursor | None = None
@@ -353,9 +374,7 @@ class CodexLayout(AgentLayout):
                 words = f"it continues {os.path.basename(path)} at byte {end}, where no line ends"
                 problems.append(Problem("bad_cut", Severity.stops_resume, first, 1, 0, words))
             if file.thread != ref.session_id:
-                words = (
-                    f"what was said before the fork is in the session {file.thread}, and is not shown here"
-                )
+                words = f"it begins with what was said in the session {file.thread}, which counts that"
                 problems.append(Problem("forked", Severity.note, first, 1, 0, words, "none needed"))
                 break
             seen.add(path)

@@ -20,7 +20,17 @@ from sessionary.layouts.agents.codex import CodexLayout
 from sessionary.layouts.base import Capability
 from sessionary.layouts.compressed import compressed_line
 from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Cursor, Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import (
+    PERSON,
+    Cursor,
+    Inherited,
+    Message,
+    Problem,
+    SessionRef,
+    Severity,
+    Summary,
+    Usage,
+)
 from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.typed import numbered
@@ -998,6 +1008,54 @@ def test_a_fork_of_a_page_shows_and_counts_its_own_part(home: Path) -> None:
     assert asked_in(home, ref) == ["Fork"]
     assert (found[OTHER].parent, codes(found[OTHER])) == (ID, ["forked"])
     assert [found[one].usage[0].usage.input for one in (ID, OTHER)] == [200, 30]
+
+
+def test_a_fork_of_a_page_begins_with_what_was_said_before(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = ordinals([meta(), *question(1, "One", 100), *question(3, "Two", 200)])
+    write(home, *first)
+    begin = meta(OTHER, forked_from_id=ID, history_base=base(ID, encoded(first[:8])))
+    second = ordinals([begin, *question(60, "Fork", 130)], 8)
+    write(home, *second, name=OTHER, hour=10)
+    third = "0f0f0f0f-0000-4000-8000-000000000003"
+    again = meta(third, forked_from_id=OTHER, history_base=base(OTHER, encoded(second)))
+    ref = write(home, *ordinals([again, *question(90, "Again", 140)], 20), name=third, hour=11)
+    before = [one.message for one in CodexLayout(home).read(ref) if isinstance(one, Inherited)]
+    assert [one.text for one in before if one.origin == PERSON] == ["One", "Fork"]
+    assert {one.usage for one in before} == {None}
+    assert (asked_in(home, ref), summary(home, ref).turns, summary(home, ref).title) == (
+        ["Again"],
+        1,
+        "Again",
+    )
+
+    def run(*words: str) -> str:
+        assert main([*words, "--home", str(home)]) == 0
+        return capsys.readouterr().out
+
+    lines = [line for line in run("show", third).splitlines() if line]
+    begin_line = next(
+        at for at, line in enumerate(lines) if "of the session that this one was forked from" in line
+    )
+    end_line = next(at for at, line in enumerate(lines) if "the conversation continues" in line)
+    assert begin_line < lines.index("One") < lines.index("Fork") < end_line < lines.index("Again", 1)
+    shown = json.loads(run("show", third, "--json"))["messages"]
+    assert [one["text"] for one in shown if one.get("inherited") and one["role"] == "user"] == ["One", "Fork"]
+    assert [one["index"] for one in shown if not one.get("inherited")] == list(
+        range(len(shown) - len(before))
+    )
+    assert "Fork" not in run("show", third, "--tail", "1")
+    assert {one["id"] for one in json.loads(run("search", "Fork", "--json"))["hits"]} == {OTHER}
+
+
+def test_forks_of_each_other_end(home: Path) -> None:
+    write(home, meta(history_base=base(OTHER, b"x\n")), *question(1, "One", 100))
+    ref = write(
+        home, meta(OTHER, history_base=base(ID, b"x\n")), *question(3, "Two", 100), name=OTHER, hour=10
+    )
+    assert asked_in(home, ref) == ["Two"]
 
 
 def test_a_fork_of_a_page_that_is_missing_counts_its_last_request(home: Path) -> None:
