@@ -175,6 +175,7 @@ def test_files_are_written_and_never_replaced(home: Path, capsys: pytest.Capture
     assert main(["export", ID, "--output", "out/one.html", "--format", "jsonl", "--force"]) == 0
     assert len(Path("out/one.html").read_text("utf-8").splitlines()) == 2
     assert main(["export", ID, "--output", "/dev/null", "--force"]) == 12
+    assert main(["export", ID, "--output", ""]) == 2
     assert os.listdir("out") == ["one.html"]
 
 

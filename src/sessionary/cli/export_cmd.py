@@ -79,6 +79,8 @@ def export_command(
     Exit code 11: the file exists. Exit code 18: with --strict, something cannot be exported.
     """
     is_folder = place != _PRINTED and (place.endswith(os.sep) or os.path.isdir(place))
+    if not place:
+        raise click.UsageError("--output needs a name")
     if len(sessions) > 1 and not is_folder:
         raise click.UsageError("several sessions need --output DIR/")
     if json_ and place == _PRINTED:
