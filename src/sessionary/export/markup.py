@@ -1,8 +1,8 @@
 r"""Stored Markdown made inert: for pages that render it, and for Markdown files whose renderer is unknown.
 
 In a Markdown file no HTML begins outside of code, no image is loaded, and no link has a scheme other than http, https
-and mailto. Code stays as it is. What is code is decided as CommonMark does; where a renderer with tables could decide
-otherwise, it counts as no code.
+and mailto. Code stays as it is. What is code is decided as CommonMark does; what may be no code to another renderer
+counts as no code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ LONGEST = 100_000
 _PLAIN = ("html_block", "html_inline", "reference", "image", "entity", "autolink")
 _CODE = ("fence", "code_block")
 _ACTIVE = re.compile(r"[<\[]")
-_TICKS = re.compile(r"\\`|`+")
+_TICKS = re.compile(r"\\.|`+|\][(:]", re.DOTALL)
+# A cell of a table ends at a bar, and HTML at the start of a line interrupts a paragraph: both end a code span.
+_DOUBTFUL = re.compile(r"[|\n]")
 _RUNS = re.compile("`+")
 _LINK = re.compile(r"\](\(|:)(?=\s*([^\s)]*))")
 _SAFE = re.compile(r"(?i)(?:https?://|mailto:|[#./]|[\w-]*(?:[/.)]|$))[^&\\]*")
@@ -72,12 +74,14 @@ def _inert_block(text: str) -> str:
     while opened := _TICKS.search(text, at):
         at = opened.end()
         ticks = opened[0]
+        if ticks[0] == "]":
+            break  # what follows may be the destination or the title of a link, in which a backtick is no code
         if ticks[0] == "\\":
             continue
         closed = next((one for one in _RUNS.finditer(text, at) if one[0] == ticks), None)
         if closed is None:
             continue
-        if "|" not in text[at : closed.start()]:
+        if not _DOUBTFUL.search(text, at, closed.start()):
             pieces += [_inert_inline(text[end : opened.start()]), text[opened.start() : closed.end()]]
             end = closed.end()
         at = closed.end()
