@@ -131,15 +131,11 @@ class CursorLayout(LogLayout):
         return [str(self.home), os.path.expanduser("~/.cursor-server")]
 
     def _databases(self) -> list[str]:
-        """The databases of the editor, and those that are made of archived sessions of it."""
+        """Where the databases of the editor may be."""
         folders = [f"{self.home}", f"{self.home}/User"]
         if self.home == self.default_home():
             folders = [f"{settings_folder()}/Cursor/User", os.path.expanduser("~/.cursor-server/data/User")]
-        archived = [
-            one for one in self._names(str(self.home)) if one.startswith("cursor-") and one.endswith(".db")
-        ]
-        places = [f"{folder}/globalStorage/{cursor_editor.NAME}" for folder in folders]
-        return [*places, *(f"{self.home}/{one}" for one in archived)]
+        return [f"{folder}/globalStorage/{cursor_editor.NAME}" for folder in folders]
 
     def _editor(self, path: str) -> EditorState:
         if path not in self._editors:
