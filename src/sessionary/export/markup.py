@@ -26,7 +26,7 @@ _TICKS = re.compile(r"\\.|`+|\][(:]", re.DOTALL)
 # A cell of a table ends at a bar, and HTML at the start of a line interrupts a paragraph: both end a code span.
 _DOUBTFUL = re.compile(r"[|\n]")
 _RUNS = re.compile("`+")
-_LINK = re.compile(r"\](\(|:)(?=\s*([^\s)]*))")
+_LINK = re.compile(r"\](\(|:)(?=\s*([^\s)]{0,500}))")
 _SAFE = re.compile(r"(?i)(?:https?://|mailto:|[#./]|[\w-]*(?:[/.)]|$))[^&\\]*")
 
 
