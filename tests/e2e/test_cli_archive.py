@@ -157,3 +157,21 @@ def test_doctor_and_the_archive_agree_on_what_will_be_lost(say: Say) -> None:
     say("archive", "run")
     after = {one["kind"]: one["leaving_unarchived"] for one in document(say, "doctor")["agents"]}
     assert set(after.values()) == {0}
+
+
+def test_the_remedy_for_damaged_settings_works(say: Say, home: Path) -> None:
+    path = home / ".config" / "sessionary" / "archive.json"
+    path.parent.mkdir()
+    path.write_text("x")
+    code, _, err = say("archive", "run")
+    assert code == 12
+    assert "`sessionary archive add --replace`" in err
+    assert say("archive", "add", "--replace")[0] == 0
+    assert say("archive", "run")[0] == 0
+
+
+def test_a_file_in_the_place_of_the_folder_is_reported(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, out, err = say("archive", "run", "--folder", str(tmp_path / "file"))
+    assert (code, out) == (16, "")
+    assert "a file is in the place of a folder" in err

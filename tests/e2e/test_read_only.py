@@ -72,6 +72,11 @@ def of_session(session: str) -> Iterator[tuple[str, ...]]:
     """The reading commands that name a session."""
     yield from (("show", session), ("show", session, "--json"), ("show", session, "--branches"))
     yield from (("open", session), ("open", session, "--json"), ("check", session), ("events", session))
+    yield from (
+        ("export", session),
+        ("export", session, "--format", "html", "--redact"),
+        ("diff", session, session),
+    )
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, int, str]]:
@@ -119,6 +124,8 @@ def choose(home: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     agent_stores.make(tmp_path / "home")
+    chats = "# aider chat started at 2026-03-01 09:00:00\n\n#### Fix aider\n\nDone.\n"
+    (tmp_path / "home" / ".aider.chat.history.md").write_text(chats)
     choose(tmp_path / "home", tmp_path)
     return tmp_path / "home"
 
@@ -135,7 +142,14 @@ def test_reading_commands_change_nothing_and_open_no_credentials(home: Path, tmp
     assert state(home) == before
     assert writes == []
     assert not opened & set(CREDENTIALS)
-    assert {f"{agent_stores.CLAUDE}.jsonl", "opencode.db"} <= opened, "the audit sees what is opened"
+    seen = {
+        f"{agent_stores.CLAUDE}.jsonl",
+        "opencode.db",
+        "store.db",
+        "state.vscdb",
+        ".aider.chat.history.md",
+    }
+    assert seen <= opened, "the audit sees what is opened"
     assert {"list", "search Fix", "archive run", "archive verify", "stats", "doctor"} <= {
         words for words, code in codes.items() if code == 0
     }

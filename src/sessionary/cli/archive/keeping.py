@@ -14,6 +14,7 @@ from sessionary.cli.targets import tell_partly
 from sessionary.cli.text import harmless, one_line, short_path
 from sessionary.workspace import KINDS
 from sessionary.workspace.archive import FOREIGN
+from sessionary.workspace.archive_index import usual_folder
 
 
 @click.command(
@@ -31,7 +32,7 @@ Examples:
     "--project", "projects", metavar="NAME | DIR", multiple=True, help="Only this project. May be repeated."
 )
 @entries.folder
-@click.option("--replace", is_flag=True, help="Forget what was chosen before.")
+@click.option("--replace", is_flag=True, help="Forget what was chosen before, the folder too.")
 @options.json_result
 def add_command(
     kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool, json_: bool
@@ -41,6 +42,9 @@ def add_command(
     Without a choice, those of all other agents are, of all projects. The choice is stored in archive.json in the
     configuration folder.
     """
+    usual = usual_folder()
+    if replace and folder is None and usual is not None:
+        folder = Path(usual)  # whatever was chosen, even if that cannot be read
     archive = homes.workspace(None, must_exist=False).archive(folder)
     choice = archive.choose(kinds, map(_project, projects), replace=replace)
     if json_:
