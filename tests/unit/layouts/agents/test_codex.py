@@ -1374,26 +1374,3 @@ def test_public_samples_are_read_through_the_layout(home: Path) -> None:
     assert used["codex_053_rate_limit"] == {
         "(not named)": Usage(input=1211, output=182, cache_read=10880, reasoning=128)
     }
-
-
-@pytest.mark.lane("samples")
-@pytest.mark.parametrize("name", ["C01", "C03", "C04", "C05"])
-def test_the_cases_come_out_as_they_say(name: str) -> None:
-    (folder,) = (shared_folder() / "cases").glob(f"{name}-*")
-    expected = json.loads((folder / "CASE.json").read_text())["expect"]
-    home = folder / ".codex"
-    found = list(summaries(CodexLayout(home)))
-    said = [text for one in found for text in asked_in(home, one.ref)]
-    used = sum(used.usage.output for one in found for used in one.usage)
-    real = {
-        "messages": sum(one.messages for one in found),
-        "tokens_out": used,
-        "sessions": len(found),
-        "live": said,
-        "removed": sorted({"Q1", "Q2", "Q3"} - set(said)),
-        "warn": "unreadable .zst",
-    }
-    assert {key: real[key] for key in expected} == expected
-    if "warn" in expected:
-        layout = CodexLayout(home)
-        assert "bad_zstd" in [problem.code for ref in layout.discover() for problem in layout.check(ref)]

@@ -394,15 +394,3 @@ def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
     )
     subdir = found["aaaabbbb-1111-2222-3333-ccccddddeeee"]
     assert (subdir.title, subdir.messages, subdir.cwd) == ("List the files", 4, "/tmp/project")
-
-
-@pytest.mark.lane("samples")
-def test_a_public_case() -> None:
-    (folder,) = (shared_folder() / "cases").glob("P01-*")
-    layout = CopilotCliLayout(folder / ".copilot")
-    (ref,) = layout.discover()
-    found = summary_of(layout, ref)
-    assert (found.title, found.messages, found.cwd) == ("hi", 1, "/home/u/proj"), (
-        "the two records that are whole"
-    )
-    assert [problem.code for problem in found.problems] == ["nul_run"]

@@ -12,7 +12,7 @@ from sessionary.cli import main
 from sessionary.layouts import registry
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.summary import summaries, summary_of
-from sessionary.model import Aside, Message, SessionRef, Severity, Summary, Usage
+from sessionary.model import Message, SessionRef, Severity, Summary, Usage
 from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
@@ -500,21 +500,6 @@ def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
     assert found["jsonl_v040"].usage_by_model() == {
         "gemini-3-flash-preview": Usage(input=12422, output=228, cache_read=11502)
     }
-
-
-@pytest.mark.lane("samples")
-@pytest.mark.parametrize(
-    ("case", "live", "hidden"), [("G01", ["m1", "m2", "m5", "m6"], 2), ("G02", ["m3"], 2), ("G04", ["m7"], 1)]
-)
-def test_public_cases(case: str, live: list[str], hidden: int) -> None:
-    (folder,) = (shared_folder() / "cases").glob(f"{case}-*")
-    layout = GeminiLayout(folder / ".gemini")
-    (ref,) = layout.discover()
-    assert [one.id for one in messages(layout, ref)] == live
-    (note,) = summary_of(layout, ref).problems
-    assert note.message.startswith(f"{hidden} record")
-    asides = [one.message.text for one in layout.read(ref) if isinstance(one, Aside)]
-    assert asides == {"G01": ["c", "d"], "G02": ["a", "b"], "G04": ["a"]}[case], "still there, and marked"
 
 
 def test_a_session_is_continued_by_its_whole_id(tmp_path: Path) -> None:
