@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError, Struct, field, msgpack
-from stringzilla import hash as hash_of
 
-from sessionary.layouts.agents.codex_records import Decoder
+from sessionary.layouts.agents.codex_records import Decoder, mark_of
 from sessionary.model import Aside, Cursor, Item, Message, Problem, Record, Severity
 
 ROLLED_BACK = "thread_rolled_back"
@@ -25,7 +24,7 @@ class Page(NamedTuple):
 
 
 class Lines(Struct, array_like=True):
-    """What is known of the lines of a page: the next ordinal, the number of gaps, hashes of the last lines."""
+    """What is known of the lines of a page: the next ordinal, the number of gaps, marks of the last lines."""
 
     next: int | None = None
     gaps: int = 0
@@ -35,7 +34,7 @@ class Lines(Struct, array_like=True):
         """True if the same line stands shortly before."""
         if "timestamp" not in record.value:
             return False
-        mark = hash_of(record.raw)
+        mark = mark_of(record.raw)
         if mark in self.recent:
             return True
         self.recent.append(mark)

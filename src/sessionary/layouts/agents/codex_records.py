@@ -95,9 +95,9 @@ class Decoder(Struct, array_like=True):
         titled: the first turn of the user was read.
         model: the model of the current turn.
         counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
-        texts: hashes of the last texts.
+        texts: marks of the last texts.
         sources: for each of them the kinds of records that stated it.
-        calls: checksums of the ids of the last calls of tools; those that the server executed begin with ``=``.
+        calls: marks of the ids of the last calls of tools; ids of calls that the server executed begin with ``=``.
         turn: where the current task began; None outside of one.
         spoken: the user spoke in the current task.
         turns: the number of the record with which each turn began. Kept only while `counts_turns`.
@@ -112,7 +112,7 @@ class Decoder(Struct, array_like=True):
     counter: list[int] | None = None
     texts: list[int] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
     turn: int | None = None
     spoken: bool = False
     turns: list[int] = field(default_factory=list)
@@ -199,7 +199,7 @@ class Decoder(Struct, array_like=True):
         call_id = word(payload.get("call_id")) or word(payload.get("id"))
         by_server = kind in _EXECUTED_BY_SERVER
         if call_id:
-            self._remember_call("=" * by_server + _short(call_id))
+            self._remember_call("=" * by_server + call_id)
         function = payload.get("function")
         name = word(payload.get("name")) or (
             word(function.get("name")) if isinstance(function, dict) else None
@@ -312,16 +312,16 @@ class Decoder(Struct, array_like=True):
         result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
         is_image = "image" in kind.lower()
         stored = [{"type": "image"}] if is_image else content_of(result)
-        short = _short(call_id) if call_id else ""
-        if call_id and f"={short}" in self.calls:
-            self.calls[self.calls.index(f"={short}")] = short
+        by_server = _mark(f"={call_id}")
+        if call_id and by_server in self.calls:
+            self.calls[self.calls.index(by_server)] = _mark(call_id)
             if is_image or not stored:
                 return ()
             return (about.message("tool", TOOL, ToolResult(None, stored)),)  # its call waits for none
-        if short in self.calls:
+        if call_id and _mark(call_id) in self.calls:
             return ()
         if call_id:
-            self._remember_call(short)
+            self._remember_call(call_id)
         invocation = stated.get("invocation")
         asked = invocation if isinstance(invocation, dict) else stated
         name = word(asked.get("tool")) or re.sub("_(end|response)$", "", kind)
@@ -340,7 +340,7 @@ class Decoder(Struct, array_like=True):
 
     def _known(self, text: str, source: str) -> bool:
         """True if a record of another kind stated this text; remembers it."""
-        mark = hash_of(text.encode("utf-8", "surrogatepass"))
+        mark = _mark(text)
         at = -1
         for _ in range(self.texts.count(mark)):
             at = self.texts.index(mark, at + 1)
@@ -353,10 +353,10 @@ class Decoder(Struct, array_like=True):
         self.sources.append(source)
         return False
 
-    def _remember_call(self, short: str) -> None:
+    def _remember_call(self, call_id: str) -> None:
         if len(self.calls) == RECENT:
             del self.calls[0]
-        self.calls.append(short)
+        self.calls.append(_mark(call_id))
 
     # -- tokens
 
@@ -380,6 +380,15 @@ class Decoder(Struct, array_like=True):
         return ()
 
 
+def mark_of(data: bytes) -> int:
+    """A hash of four bytes: a cursor holds many of them."""
+    return int(hash_of(data)) & 0xFFFF_FFFF
+
+
+def _mark(text: str) -> int:
+    return mark_of(text.encode("utf-8", "surrogatepass"))
+
+
 class _About(Struct, gc=False):
     """A record that is being decoded, and what of it is not the frame."""
 
@@ -395,8 +404,3 @@ class _About(Struct, gc=False):
 
     def unknown(self) -> Message:
         return self.message(None, HARNESS, Other("record", self.record))
-
-
-def _short(call_id: str) -> str:
-    """A checksum of the id of a call: cursors hold the last ones."""
-    return f"{hash_of(call_id.encode('utf-8', 'surrogatepass')):016x}"
