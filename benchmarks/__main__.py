@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    agents,
     appends,
     brainstorms,
     checking,
@@ -53,6 +54,7 @@ ALL: tuple[Benchmark, ...] = (
     *listing.BENCHMARKS,
     *searching.BENCHMARKS,
     *checking.BENCHMARKS,
+    *agents.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
     *work.BENCHMARKS,

@@ -99,13 +99,18 @@ def _ripgrep(home: Path) -> float:
     Raises:
         RuntimeError: it did not find every line.
     """
-    command = [_binary(), "-i", "--no-ignore", "-g", "transcript.jsonl", RARE, str(home)]
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, check=True)
+    found = ripgrep(RARE, home, "-g", "transcript.jsonl")
     seconds = time.perf_counter() - start
-    if done.stdout.count(b"\n") != RARE_HITS:
+    if found != RARE_HITS:
         raise RuntimeError("ripgrep does not find every line")
     return seconds
+
+
+def ripgrep(word: str, home: Path, *options: str) -> int:
+    """The number of lines below a folder in which ripgrep finds a word."""
+    command = [_binary(), "-i", "--no-ignore", *options, word, str(home)]
+    return subprocess.run(command, capture_output=True, check=True).stdout.count(b"\n")
 
 
 def _binary() -> str:
