@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from sessionary.catalog import Catalog, query, store
 from sessionary.catalog.store import FILE, _Read
 from sessionary.disk.fs import Fs, OsFs
-from sessionary.errors import Invalid, StorageFailed
+from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import MTIME_GRACE
 from sessionary.layouts.summary import summaries, summary_of
@@ -114,6 +114,47 @@ def test_one_changed_session_is_read_and_no_other(home: Path, listed: Listed) ->
     found = listed(fs)
     assert (found["s4"].messages, found["s5"].messages) == (2, 1)
     assert (fs.opened["transcript.jsonl"], fs.opened["metadata.json"]) == (1, 1)
+
+
+def test_the_summary_of_one_session_is_kept_too(home: Path, cache: Path) -> None:
+    make(home, "one")
+    make(home, "two", "a", "b")
+    layout, catalog = AmplifierLayout(home, LongAgoFs()), Catalog(str(cache))
+    refs = {ref.session_id: ref for ref in layout.discover()}
+    first = catalog.summary(layout, refs["two"])
+    assert (first, remembered(home, cache)) == (summary_of(layout, refs["two"]), {"two": first})
+    fs = LongAgoFs()
+    assert catalog.summary(AmplifierLayout(home, fs), refs["two"]) == first
+    assert not fs.opened
+    rmtree(home / "projects/-p/sessions/two")
+    with pytest.raises(NotFound):
+        catalog.summary(layout, refs["two"])
+
+
+def test_a_session_whose_name_is_no_utf_8_spoils_nothing(home: Path, cache: Path, listed: Listed) -> None:
+    make(home, "one")
+    listed()
+    odd = make(home, os.fsdecode(b"odd-\xff"))
+    layout = AmplifierLayout(home, LongAgoFs())
+    (ref,) = (one for one in layout.discover() if one.locator == str(odd))
+    assert Catalog(str(cache)).summary(layout, ref).messages == 1
+    assert list(remembered(home, cache)) == ["one"]
+
+
+@pytest.mark.parametrize(("size", "kept"), [(1_000, False), (1_000_000, True)])
+def test_a_large_session_is_read_from_where_it_ended(
+    size: int, kept: bool, home: Path, cache: Path, listed: Listed
+) -> None:
+    folder, count = make(home, "one"), size // 100
+    said = (line("x" * 100, "assistant" if number % 2 else "user") for number in range(count))
+    before = (folder / "transcript.jsonl").write_bytes(b"".join(said))
+    listed()
+    with (folder / "transcript.jsonl").open("ab") as file:
+        added = file.write(line("more"))
+    fs = LongAgoFs()
+    assert listed(fs)["one"].messages == count + 1
+    assert fs.bytes_read < added + 64_000
+    assert (fs.bytes_read < before) is kept
 
 
 def test_a_list_of_what_has_not_changed_writes_nothing(home: Path, cache: Path, listed: Listed) -> None:

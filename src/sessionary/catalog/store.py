@@ -92,49 +92,67 @@ class Catalog:
         complete = False
         try:
             for ref in layout.discover():
-                fingerprint = layout.fingerprint(ref)
-                row = known.get(ref.locator)
-                if row is not None and fingerprint and row.fingerprint == fingerprint:
-                    del known[ref.locator]
-                    yield row.summary
-                    continue
-                from sessionary.layouts.summary import summarize  # here: a list that reads nothing needs none
-
-                before = None if row is None else self._progress(layout.name, home, ref.locator)
                 try:
-                    summary, progress = summarize(layout, ref, before)
+                    found = self._current(layout, ref, known.get(ref.locator))
                 except NotFound:
                     continue  # removed since its name was read
-                if not summary.listed:
-                    continue
-                if any(problem.code in _PASSING for problem in summary.problems):
-                    fingerprint = UNKNOWN
-                if known.pop(ref.locator, None) != (fingerprint, summary):
-                    read.append(_Read(fingerprint, summary, progress))
-                yield summary
+                if found.summary.listed:
+                    if known.pop(ref.locator, None) != found[:2]:
+                        read.append(found)
+                    yield found.summary
             complete = True
         finally:
             gone = known if complete else {}
             if read or gone:
                 self._store(layout.name, home, read, list(gone))
 
+    def summary(self, layout: Layout, ref: SessionRef) -> Summary:
+        """The summary of one session; reads only what changed.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        row = self._load(layout, ref.locator).get(ref.locator)
+        found = self._current(layout, ref, row)
+        if found.summary.listed and row != found[:2]:
+            self._store(layout.name, _home(layout), [found], [])
+        return found.summary
+
+    def _current(self, layout: Layout, ref: SessionRef, row: _Row | None) -> _Read:
+        """A session as it is now, given what is stored of it.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        fingerprint = layout.fingerprint(ref)
+        if row is not None and fingerprint and row.fingerprint == fingerprint:
+            return _Read(fingerprint, row.summary, None)
+        from sessionary.layouts.summary import summarize  # here: a list that reads nothing needs none
+
+        before = None if row is None else self._progress(layout.name, _home(layout), ref.locator)
+        summary, progress = summarize(layout, ref, before)
+        if any(problem.code in _PASSING for problem in summary.problems):
+            fingerprint = UNKNOWN
+        return _Read(fingerprint, summary, progress)
+
     # -- SQLite
 
-    def _load(self, layout: Layout) -> dict[str, _Row]:
-        """What is stored of the sessions of a layout, by place."""
-        if self.path is None or not os.path.exists(self.path):
+    def _load(self, layout: Layout, place: str | None = None) -> dict[str, _Row]:
+        """What is stored of the sessions of a layout, or of the one at a place, by place."""
+        if self.path is None or not os.path.exists(self.path) or not _is_text(place or ""):
             return {}
-        key = (layout.name, _home(layout))
+        where, key = "kind = ? AND home = ?", [layout.name, _home(layout)]
+        if place is not None:
+            where, key = f"{where} AND place = ?", [*key, place]
         try:
             with closing(connect(self.path)) as connection:
                 problems: dict[str, list[Problem]] = {}
                 found = connection.execute(
-                    f"SELECT {_OF_PROBLEMS} FROM problems WHERE kind = ? AND home = ? ORDER BY place, number",
-                    key,
+                    f"SELECT {_OF_PROBLEMS} FROM problems WHERE {where} ORDER BY place, number", key
                 )
                 for place, code, severity, *rest in found:
                     problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
-                rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE kind = ? AND home = ?", key)
+                rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE {where}", key)
                 known = {}
                 for *row, fingerprint, checksum in rows:
                     summary = _summary(layout.name, row, problems.get(row[0], []))

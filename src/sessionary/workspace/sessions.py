@@ -97,14 +97,17 @@ class Sessions:
         return in_turn(chain(found, [self.archived.summaries(seen)]))
 
     def summary(self, ref: SessionRef) -> Summary:
-        """The summary of one session, read anew.
+        """The summary of one session. Reads only what has changed.
 
         Raises:
             NotFound: the session is gone.
         """
+        layout = self.layout_of(ref)
+        if layout is self._by_kind.get(ref.kind):
+            return self.catalog.summary(layout, ref)
         from sessionary.layouts.summary import summary_of  # here, since a list has the catalogue
 
-        return summary_of(self.layout_of(ref), ref)
+        return summary_of(layout, ref)  # of restored files, which are not kept
 
     def title(self, ref: SessionRef) -> str | None:
         """The title of one session; often cheaper than its summary.
