@@ -73,7 +73,7 @@ class VsCodeChatLayout(LogLayout):
 
     name: ClassVar[str] = "vscode_chat"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.RESUME})
-    places: ClassVar[tuple[str, ...]] = ("workspaceStorage/", "User/")
+    places: ClassVar[tuple[str, ...]] = ("workspaceStorage/", "User/", "*/User/")
 
     @classmethod
     def default_home(cls) -> Path:

@@ -32,6 +32,7 @@ from sessionary.model import (
 
 CALLS = frozenset({"toolInvocation", "toolInvocationSerialized"})
 _TEXTS = ("markdownContent", "markdownVuln")
+_EDITS = frozenset({"textEditGroup", "notebookEditGroup"})
 _MARKS = frozenset(
     "clearToPreviousToolInvocation codeblockUri mcpServersStarting prepareToolInvocation undoStop".split()
 )
@@ -147,6 +148,9 @@ def _part(one: Any, calls: _Calls) -> tuple[Part | None, ToolResult | None]:
         return calls.next(value)
     if kind in _MARKS:
         return None, None
+    if kind in _EDITS:
+        rest = {key: inner for key, inner in value.items() if key not in ("kind", "uri")}
+        return ToolCall(None, str(kind), {"path": _path(value.get("uri")), **rest}), None
     return Other(text_or_none(kind) or "part", one), None
 
 

@@ -13,7 +13,7 @@ from sessionary.layouts import registry
 from sessionary.layouts.agents.vscode_chat import VsCodeChatLayout
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.summary import summary_of
-from sessionary.model import Aside, Message, Other, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.model import Aside, Message, Other, Problem, SessionRef, Severity, Summary, ToolCall, Usage
 from sessionary.testing.cursors import Reader
 from tests.support.agent_files import (
     append,
@@ -225,13 +225,17 @@ def test_edits_and_unknown_parts_are_kept(home: Path) -> None:
     ref = write(home, initial(request(1, "Edit", *parts, result={"errorDetails": {"message": "Too long"}})))
     _, answer = read(home, ref)
     assert [getattr(part, "kind", "") for part in answer.parts] == [
-        "textEditGroup",
+        "",
         "ofTomorrow",
         "part",
         "part",
         "error",
     ]
-    assert answer.parts[0] == Other("textEditGroup", edit)
+    assert answer.calls == [
+        ToolCall(None, "textEditGroup", {"path": "/home/u/a.py", "edits": [[{"text": "x"}]], "done": True})
+    ]
+    assert answer.parts[1] == Other("ofTomorrow", {"kind": "ofTomorrow", "x": 1})
+    assert summary(home, ref).health == "ok"
 
 
 def test_what_is_attached_is_kept(home: Path) -> None:
@@ -755,6 +759,8 @@ def test_every_reading_command_reads_them(
         assert expected in capsys.readouterr().out, words_given
     (row,) = (one for one in json.loads(run(capsys, "list", "--json")) if one["id"] == ID)
     assert (row["kind"], row["cwd"], row["models"]) == ("vscode_chat", "/home/u/my app", ["gpt-5"])
+    for named in (home, home / "Code", home / "Code" / "User"):
+        assert ID in run(capsys, "list", "--json", "--home", str(named))
     assert main(["rename", ID, "x"]) != 0
 
 
