@@ -93,8 +93,8 @@ class Attempts:
         self._journal = Journal(path, Tail.CUT, fs=fs, now=now)
         self._unflushed = False
 
-    def refresh(self) -> bool:
-        """Read new lines; True if there were any.
+    def refresh(self) -> None:
+        """Read new lines.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -108,7 +108,6 @@ class Attempts:
         if changed:
             for line in self._followed.lines():
                 self._take(line.raw)
-        return changed or before != self._followed.restarts
 
     def fail(self, breadcrumb_id: str, file: str, error: BaseException) -> int:
         """Record a failure of a handler; return the number of failures. Not flushed; see `flush`."""

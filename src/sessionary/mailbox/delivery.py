@@ -138,8 +138,8 @@ class Round:
             self._met = True
             return None
         self._box.learn()
-        held = self._box.ledger.holds(place.label, place.name)
-        if held and not self._box.folders.is_contested(place):
+        applied = place.name in self._box.ledger.names.get(place.label, ())
+        if applied and not self._box.folders.is_contested(place):
             claim.let_go()
             return None
         return claim

@@ -116,12 +116,8 @@ class Ledger:
         """True if the log existed at the last refresh."""
         return self._followed.found is not None
 
-    def holds(self, label: str, name: str) -> bool:
-        """True if the message of that name was applied."""
-        return name in self.names.get(label, ())
-
-    def refresh(self) -> bool:
-        """Read new lines; True if there were any. Takes no lock.
+    def refresh(self) -> None:
+        """Read new lines. Takes no lock.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -134,7 +130,6 @@ class Ledger:
             self.problems.clear()
         if changed:
             self._add_all([self._take(line) for line in self._followed.lines()])
-        return changed or self.restarts != before
 
     def append(self, entries: Sequence[Entry]) -> int:
         """Log handled messages; return how many were not logged yet.
