@@ -43,6 +43,9 @@ _SHOWS_THEM = "none needed; `sessionary show --branches` shows them"
 KEPT = 1 << 20
 """Bytes of a file whose records are kept between both passes; those of a larger one are read twice."""
 
+MOST_REPEATED = 20
+"""Repeated records that a check reports one by one."""
+
 Memory = dict[str, Any]
 """What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
 
@@ -168,14 +171,19 @@ class LogLayout(AgentLayout):
                     yield found if at is None or newest is None else Record(newest, *at, b"")
 
     def _repeated(self, ref: SessionRef) -> Iterator[Problem]:
-        """A note on each record that repeats an earlier one."""
+        """A note on each of the first records that repeat an earlier one, and on the number of the others."""
         from sessionary.codec.seen import Duplicates
 
-        seen = Duplicates(ref.locator)
+        seen, count = Duplicates(ref.locator), 0
         for found in records(self._fs, ref.locator) if ref.locator.endswith(".jsonl") else ():
             note = seen.take(found) if isinstance(found, Record) else None
             if note is not None and (note.code == "duplicate_record" or not self.versions):
-                yield note
+                count += 1
+                if count <= MOST_REPEATED:
+                    yield note
+        if count > MOST_REPEATED:
+            words = f"{count - MOST_REPEATED:,} more records repeat earlier ones"
+            yield Problem("more_duplicates", Severity.note, ref.locator, None, None, words, "none needed")
 
     def recency(self, ref: SessionRef) -> Recency:
         return recency(self._fs, ref.locator, self._now())

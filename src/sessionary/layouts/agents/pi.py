@@ -89,9 +89,14 @@ class PiLayout(LogLayout):
 
         yield from super().check(ref)
         yield from entry_problems(ref, only_records(self._fs, ref.locator))
-        yield from tree_problems(ref, only_records(self._fs, ref.locator), _node_of_parent)
-        stated = header_of(only_records(self._fs, ref.locator)).get("id")
-        yield from id_problems(ref, text_or_none(stated), is_there=False)
+        stated = text_or_none(header_of(only_records(self._fs, ref.locator)).get("id"))
+
+        def node(record: dict[str, Any]) -> Node | None:
+            found = _node(record)  # the first entries have no parent, or the header
+            return found._replace(parent=None) if found and found.parent in (_ROOT, stated) else found
+
+        yield from tree_problems(ref, only_records(self._fs, ref.locator), node)
+        yield from id_problems(ref, stated, is_there=False)
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state)
@@ -150,12 +155,6 @@ def _node(record: dict[str, Any]) -> Node | None:
         return None
     parent = text_or_none(record.get("targetId" if kind == "leaf" else "parentId"))
     return Node(name, parent or _ROOT, shown=kind not in _NO_MESSAGES)
-
-
-def _node_of_parent(record: dict[str, Any]) -> Node | None:
-    """A record as a node below the entry that it names; a missing header is reported by itself."""
-    node = _node(record)
-    return node._replace(parent=None) if node is not None and node.parent == _ROOT else node
 
 
 def _message(inner: dict[str, Any], empty: Message, memory: Memory) -> Message:

@@ -385,6 +385,12 @@ def test_of_a_record_stored_twice_the_last_version_counts_at_the_first_place(hom
     assert notes == [("duplicate_record", 6), ("changed_duplicate", 7)]
 
 
+def test_of_many_repeated_records_the_first_are_reported_one_by_one(home: Path) -> None:
+    found = list(ClaudeCodeLayout(home).check(write(home, *TALK * 6)))
+    assert [one.code for one in found] == ["duplicate_record"] * 20 + ["more_duplicates"]
+    assert found[-1].message == "5 more records repeat earlier ones"
+
+
 def test_the_first_folder_is_the_project_and_the_others_are_reported(home: Path) -> None:
     ref = write(
         home,

@@ -71,6 +71,7 @@ HEADER = {"type": "session", "version": 3, "id": pi.ID, "cwd": "/w"}
         ),
         ([HEADER, pi.says(1, "user", "x", 9)], [("missing_parent", HIDES, 2)]),
         ([HEADER, pi.says(1, "user", "x", 1)], [("self_parent", HIDES, 2)]),
+        ([HEADER, {**pi.says(1, "user", "x"), "parentId": pi.ID}], []),
         ([{**HEADER, "id": "other"}], [("id_mismatch", NOTE, None)]),
     ],
 )
