@@ -8,11 +8,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from sessionary.codec import CODES as CODES_OF_LINES
 from sessionary.export.steps import Begin, Steps
 from sessionary.model import Message, Other, Place, Problem, Severity, Thinking
 from sessionary.transcript.typed import Numbered
 
 _PLACES = 3
+_HIDDEN = (Severity.hides_data, Severity.lost_data)
+_UNREADABLE = "unreadable_file"
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 
 OUTSIDE = "outside"
@@ -111,7 +114,8 @@ def counted(steps: Steps, report: Report, *, whole_results: bool, outside: bool)
         if isinstance(step, Begin):
             report.sessions += 1
             for problem in step.problems:
-                _count_problem(problem, report)
+                if is_loss(problem):
+                    report.lose(PROBLEM, problem.code, Place(problem.path, problem.line, problem.byte))
         elif isinstance(step, Numbered):
             if step.outside and not outside:
                 report.lose(OUTSIDE, "messages", step.message.place)
@@ -122,13 +126,13 @@ def counted(steps: Steps, report: Report, *, whole_results: bool, outside: bool)
 
 
 def is_loss(problem: Problem) -> bool:
-    """True for a problem of data that is stored and was not, or not wholly, read."""
-    return problem.severity in (Severity.hides_data, Severity.lost_data)
+    """True if data that is stored was not read, or not wholly; a problem of agents with the same data is none.
 
-
-def _count_problem(problem: Problem, report: Report) -> None:
-    if is_loss(problem):
-        report.lose(PROBLEM, problem.code, Place(problem.path, problem.line, problem.byte))
+    The severity of a damaged line may have been raised for a strict reader: that of its code counts as well.
+    """
+    line = CODES_OF_LINES.get(problem.code)
+    severities = {problem.severity, problem.severity if line is None else line.severity}
+    return not severities.isdisjoint(_HIDDEN) or problem.code == _UNREADABLE
 
 
 def _count_parts(message: Message, report: Report, whole_results: bool) -> None:

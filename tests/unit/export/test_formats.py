@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
-from sessionary import Workspace
+from sessionary import SessionStore, Workspace
 from sessionary.errors import AlreadyExists, Invalid, Unsupported
 from sessionary.export import FORMATS, Loss
 from sessionary.model import Message
@@ -292,3 +292,22 @@ def test_an_export_reads_nothing_before_it_is_iterated(talk: Talk) -> None:
     with ref.path.open("ab") as file:
         file.write(json.dumps(record(2, "assistant", "Late")).encode() + b"\n")
     assert b"> Late" in b"".join(export)
+
+
+def test_an_orphaned_call_loses_nothing_and_a_line_that_cannot_be_read_does(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "projects" / "-w" / "sessions", durability="none")
+    call = {"id": "t", "tool": "bash", "arguments": {}}
+    said = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "user", "content": "Go"}]
+    store.save("one", said, {})
+    workspace = Workspace(tmp_path, cache=str(tmp_path / "cache"))
+    ref = workspace.find("one")
+    export = workspace.export(ref, "json")
+    document = json.loads(b"".join(export))
+    assert "orphaned_call" in [one["code"] for one in document["problems"]]
+    assert document["losses"] == []
+    with (ref.path / "transcript.jsonl").open("ab") as file:
+        file.write(b'not JSON\n{"role": "user", "content": "More"}\n')
+    document = json.loads(b"".join(workspace.export(ref, "json")))
+    assert [(one["code"], one["what"], one["count"]) for one in document["losses"]] == [
+        ("problem", "bad_json", 1)
+    ]
