@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,19 @@ from sessionary.cli.targets import of_project, project_names, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
-from sessionary.search import PARTS, PERSON, Hit, Needle, Query, SearchStats, Span
+from sessionary.search import (
+    PARTS,
+    PERSON,
+    Alternative,
+    Hit,
+    Needle,
+    Pattern,
+    Query,
+    SearchStats,
+    Span,
+    parsed,
+)
+from sessionary.search.expression import split
 from sessionary.workspace import Hits, Workspace, documents, gathered
 
 LIMIT = 50
@@ -34,8 +47,10 @@ Examples:
   sessionary search "race condition"
   sessionary search cache invalidation --role person --since "last week"
   sessionary search pytest --tool bash --project app --limit 0
+  sessionary search timeout OR "timed out" NOT redis
+  sessionary search --regex "HTTP [45]\\d\\d" --errors
   sessionary search deadlock --jsonl | jq -r .locator
-  sessionary show 3f0c81d2:14        open a hit at its message
+  sessionary show 3f0c81d2:14  open a hit at its message
 """,
 )
 @click.argument("words", nargs=-1, metavar="[WORDS]...")
@@ -63,6 +78,7 @@ Examples:
     metavar="NAME",
     help="Search only calls of this tool. May be repeated.",
 )
+@click.option("--errors", is_flag=True, help="Search only the results of tools that failed.")
 @options.project
 @options.kinds
 @click.option(
@@ -74,7 +90,9 @@ Examples:
 @options.top_level
 @options.since
 @options.until
+@click.option("--regex", is_flag=True, help="WORDS are regular expressions, as in Python.")
 @click.option("--case", is_flag=True, help="Match case.")
+@click.option("--fold", is_flag=True, help="Ignore accents: resume finds résumé, and the reverse.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
@@ -90,13 +108,16 @@ def search_command(
     roles: tuple[str, ...],
     parts: tuple[str, ...],
     tools: tuple[str, ...],
+    errors: bool,
     project: str | None,
     kinds: tuple[str, ...],
     session: str | None,
     top_level: bool,
     since: datetime | None,
     until: datetime | None,
+    regex: bool,
     case: bool,
+    fold: bool,
     limit: int,
     json_: bool,
     jsonl: bool,
@@ -104,18 +125,21 @@ def search_command(
     """Search messages in all sessions, including those of sub-agents; newest sessions first.
 
     A message matches if it contains all WORDS, each anywhere in it; quote a phrase to match it as a whole.
-    Case and the kind of white space are ignored. Text, tool calls, results and titles are searched, never
-    the JSON around them. Accents count, in whatever Unicode form. A message without a time has that of the last
-    one before it. In brainstorms, questions,
-    answers, ideas and rounds are searched; in features, the commands of the history.
+    OR, AND and NOT in capitals are operators: NOT concerns the word behind it, AND is the default and comes
+    before OR. An argument that begins with a double quote is an expression by itself. Case, the kind of white
+    space and the Unicode form are ignored; accents count, unless --fold is given. Text, tool calls, results
+    and titles are searched, never the JSON around them. With --regex each of WORDS is matched against a text
+    with its line breaks; ^ and $ match at lines. A message without a time has that of the last one before it.
+    In brainstorms, questions, answers, ideas and rounds are searched; in features, the commands of the history.
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
     """
-    if not words and not tools:
-        raise click.UsageError("give words to search for, or --tool")
+    alternatives = _alternatives(words, regex=regex, case=case, fold=fold)
+    if not (tools or errors) and not (alternatives and all(one.wanted for one in alternatives)):
+        raise click.UsageError("give words to search for, or --tool or --errors")
     workspace = homes.workspace(home)
-    needles = tuple(Needle(word, case=case) for word in words)
-    query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
+    chosen = (frozenset(roles), frozenset(tools), frozenset(parts))
+    query = Query((), *chosen, since, until, alternatives, errors)
     refs, failure = gathered(workspace.refs())
     asked = [targets.session(workspace, session)] if session else refs
     if project is not None:
@@ -146,6 +170,21 @@ def search_command(
     _report_problems(hits.stats, home)
     unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
+
+
+def _alternatives(words: tuple[str, ...], *, regex: bool, case: bool, fold: bool) -> tuple[Alternative, ...]:
+    """What the words of a command line ask for.
+
+    Raises:
+        UsageError: two options exclude each other.
+        Invalid: a word cannot be searched for, or an operator has none.
+    """
+    if regex and fold:
+        raise click.UsageError("--regex and --fold exclude each other")
+    if regex:
+        return parsed(words, lambda word: Pattern(word, case=case))
+    terms = (split(word) if word.startswith('"') else (word,) for word in words)
+    return parsed(chain.from_iterable(terms), lambda word: Needle(word, case=case, fold=fold))
 
 
 def _shown_alone(hits: Hits, progress: Progress) -> Iterator[Hit]:

@@ -10,8 +10,9 @@ many ways. All of them leave most characters unchanged:
   those of the characters that fold to a character of the piece. Lines with one of these are decoded too.
 - Everything else is unchanged, and stringzilla finds it in any case, with full Unicode folding.
 
-An accented character may be stored as one character or as a letter and an accent. Both forms of a word are searched
-for, and the form in which it was given; not words of which only some characters are in the other form.
+An accented character may be stored as one character or as a letter and an accent, and some characters have doubles.
+Texts are compared in the form NFC. A text in which that form changes something holds one of few characters, so lines
+with one of these are decoded if the word may be concerned. The same is true of accents, if they are folded.
 
 Only the decoded text decides whether a line matches; each run of blanks in it counts as one blank.
 """
@@ -29,8 +30,19 @@ import stringzilla
 
 from sessionary.errors import Invalid
 
-# Blanks, and what JSON may write as a backslash and a letter.
-_CUTS = re.compile(r'[\s"\\/\x00-\x1f]+')
+# Blanks, what JSON may write as a backslash and a letter, and ASCII characters that have doubles in Unicode.
+_CUTS = re.compile(r'[\s"\\/;`\x00-\x1f]+')
+_CUTS_WITH_CASE = re.compile(r'[\s"\\/;`K\x00-\x1f]+')
+# What a text holds that NFC changes: doubles, accents, and marks that may be out of order; a test checks all the rest.
+_RECOMPOSED = (
+    rb"[\xcc\xcd\xd6-\xe0]|\xce\x87|\xd2[\x83-\x87]|\xe1[\x80-\xb7\xbc-\xbf]"
+    rb"|\xe2(?:\x83[\x90-\xb0]|\x84[\xa6\xaa\xab]|\x8c[\xa9\xaa]|\xab\x9c|\xb3[\xaf-\xb1]|\xb5\xbf|\xb7[\xa0-\xbf])"
+    rb"|\xe3(?:\x80[\xaa-\xaf]|\x82[\x99\x9a])|\xea[\x99-\x9b\xa0-\xaf]|\xef(?:[\xa4-\xad]|\xb8[\xa0-\xaf])"
+    rb"|\xf0[\x90\x91\x96\x9b\x9d\x9e\xaf]"
+)
+_ACCENTED = rb"[\xc3-\xc8\xce-\xd1\xd3]|\xe1[\xb8-\xbb]|" + _RECOMPOSED
+_ACCENTS = frozenset(map(chr, range(0x300, 0x370))) - {"\u0338"}
+"""What folding of accents removes; the stroke that makes an unequal sign of an equals sign is none."""
 BLOCK = 1 << 16
 """Characters of a text that are compared at a time."""
 # The ranges of characters that fold to others; a test checks all the rest.
@@ -59,44 +71,50 @@ class Needle:
     Args:
         text: the words.
         case: distinguish upper and lower case.
+        fold: ignore accents.
 
     Raises:
         Invalid: the text is empty, or not valid text.
     """
 
-    def __init__(self, text: str, *, case: bool = False) -> None:
+    def __init__(self, text: str, *, case: bool = False, fold: bool = False) -> None:
         self.case = case
+        self.fold = fold
         self.text: str = one_spaced(composed(text))
-        if not self.text:
-            raise Invalid("empty search text", operation="search", hint="give a word or a phrase")
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Invalid(f"{text!r} is not text", operation="search", hint="give it in UTF-8")
-        self.folded: str = self.text if case else self.text.casefold()
-        self.piece: str = _longest_piece(self.folded)
-        as_given = _longest_piece(text if case else text.casefold())
-        self.forms: tuple[str, ...] = tuple(
-            dict.fromkeys((self.piece, normalize("NFD", self.piece), as_given))
-        )
-        self._bytes = [form.encode() for form in self.forms]
+        self.folded: str = self._folded(self.text)
+        if not self.folded:
+            raise Invalid("empty search text", operation="search", hint="give a word or a phrase")
+        cuts = _CUTS_WITH_CASE if case else _CUTS
+        self.piece: str = max(cuts.split(self.folded), key=lambda piece: len(piece.encode()))
+        self._bytes = self.piece.encode()
         self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
         # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
-        self.blind: bool = not self.piece or any(self._search(form, form) != 0 for form in self._bytes)
+        self.blind: bool = not self.piece or self._search(self._bytes, self._bytes) != 0
+        self._rewritten = _rewritten(fold) if fold or not self.piece.isascii() else None
+        """What a text holds that may have the piece in another form; None if there is no other form."""
 
     def may_be_in(self, data: bytes | str) -> bool:
-        """False if the longest word is in no case in these bytes of UTF-8, or in this text."""
+        """False if the longest word is in no case and no form in these bytes of UTF-8, or in this text."""
         if self.blind:
             return True
         if isinstance(data, str) and not data.isascii():
             data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at half a surrogate pair
-        return any(self._search(data, form) >= 0 for form in self._bytes)
+        if self._search(data, self._bytes if isinstance(data, bytes) else self.piece) >= 0:
+            return True
+        if self._rewritten is None or isinstance(data, str):
+            return False
+        return self._rewritten.search(data) is not None
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of the words in a text of `blocks`; they do not overlap."""
-        folded = text if self.case else text.casefold()
+        folded = self._folded(text)
         found = [Span(at, at + len(self.folded)) for at in _places(folded, self.folded)]
-        if not found or len(folded) == len(text):  # folding never shortens: each character became one
+        # Folding of case never shortens: each character became one.
+        if not found or (len(folded) == len(text) and not self.fold):
             return found
-        ends = list(accumulate(len(char.casefold()) for char in text))
+        ends = list(accumulate(len(self._folded(char)) for char in text))
         starts = [0, *ends[:-1]]
         origin = [
             place
@@ -105,9 +123,29 @@ class Needle:
         ]
         return [Span(origin[start], origin[end - 1] + 1) for start, end in found]
 
+    def _folded(self, text: str) -> str:
+        """Return the text without differences that do not count. Folds character by character."""
+        if self.fold:
+            text = text.translate(_UNACCENTED)
+        return text if self.case else text.casefold()
 
-def _longest_piece(text: str) -> str:
-    return max(_CUTS.split(text), key=lambda piece: len(piece.encode()))
+
+class _Unaccented(dict[int, str]):
+    """A table for `str.translate`: each character without accents."""
+
+    def __missing__(self, code: int) -> str:
+        parts = normalize("NFD", chr(code))
+        kept = "".join(char for char in parts if char not in _ACCENTS)
+        self[code] = chr(code) if kept == parts else normalize("NFC", kept)
+        return self[code]
+
+
+_UNACCENTED = _Unaccented()
+
+
+@cache
+def _rewritten(fold: bool) -> re.Pattern[bytes]:
+    return re.compile(_ACCENTED if fold else _RECOMPOSED)
 
 
 def composed(text: str) -> str:
@@ -161,7 +199,7 @@ class ByteFilter:
     def __init__(self, needles: Iterable[Needle]) -> None:
         longest = max(needles, key=lambda needle: len(needle.piece.encode()), default=None)
         self._needle = longest
-        self._escapes = _escapes_of("".join(longest.forms), longest.case) if longest else None
+        self._escapes = _escapes_of(longest) if longest else None
         self.blind: bool = longest is None or longest.blind
 
     def __call__(self, data: bytes) -> bool:
@@ -173,15 +211,21 @@ class ByteFilter:
         return start >= 0 and self._escapes.search(data, start) is not None
 
 
-def _escapes_of(piece: str, case: bool) -> re.Pattern[bytes]:
+def _escapes_of(needle: Needle) -> re.Pattern[bytes]:
     """Return a pattern of all escapes that may stand for a character of the piece, or for a part of one."""
+    piece = needle.piece
     codes = set(map(ord, piece))
-    if not case:
+    if not needle.case:
         codes.update(code for char in set(piece) for code in _unfolded().get(char, ()))
     units = {code if code < 0x10000 else 0xD800 + (code - 0x10000 >> 10) for code in codes}
     # In text that is JSON itself, the backslash and the letter of an escape may be escaped too.
     units |= {ord("\\"), ord("u"), *map(ord, "0123456789abcdefABCDEF")}
-    return re.compile(rb"\\u(?:" + b"|".join(b"%04x" % unit for unit in sorted(units)) + rb")", re.IGNORECASE)
+    ways = [b"%04x" % unit for unit in sorted(units)]
+    if needle.fold:
+        ways.append(rb"(?:00[c-f]|0[1-9a-f].|[1-9a-f]..).")  # any character that may have an accent
+    elif not piece.isascii():
+        ways.append(rb"(?:0[3-9a-f]|[1-9a-f].)..")  # any character that NFC may change
+    return re.compile(rb"\\u(?:" + b"|".join(ways) + rb")", re.IGNORECASE)
 
 
 @cache

@@ -27,7 +27,9 @@ from sessionary.model import (
     Severity,
     Skipped,
 )
-from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks
+from sessionary.search.expression import Alternative
+from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks, composed, one_spaced
+from sessionary.search.pattern import Pattern
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.targets import Target
 from sessionary.search.text_parts import CALL, TITLE, Piece, pieces
@@ -48,14 +50,18 @@ class Query:
         parts: search only these texts; see `Piece`.
         since: it is at or after this time.
         until: it is before this time.
+        alternatives: it also meets one of these, if there are any; see `expression.parsed`.
+        errors: it has the result of a tool that failed; only such results are then searched.
     """
 
-    needles: tuple[Needle, ...]
+    needles: tuple[Needle | Pattern, ...]
     roles: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
     parts: frozenset[str] = frozenset()
     since: datetime | None = None
     until: datetime | None = None
+    alternatives: tuple[Alternative, ...] = ()
+    errors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,17 @@ class Search:
         self._query = query
         # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
-        self._may_match = ByteFilter((*query.needles, *tools))
+        self._alternatives = [
+            Alternative((*query.needles, *one.wanted), one.unwanted)
+            for one in query.alternatives or (Alternative(()),)
+        ]
+        self._filters = [
+            ByteFilter((*tools, *filter(None, map(_needle_of, one.wanted)))) for one in self._alternatives
+        ]
+
+    def _may_match(self, data: bytes) -> bool:
+        """False if no record in these lines can be a hit."""
+        return any(may_match(data) for may_match in self._filters)
 
     def hits(
         self, targets: Iterable[Target], *, passed: Callable[[int], object] | None = None
@@ -162,7 +178,7 @@ class Search:
         def may_match(data: bytes) -> bool:
             return unused.is_set() or self._may_match(data)
 
-        if self._may_match.blind or target.has_documents:
+        if any(one.blind for one in self._filters) or target.has_documents:
             return False
         try:
             if (title := _stated_title(target)) and self._may_match(title.encode("utf-8", "surrogatepass")):
@@ -213,10 +229,10 @@ class Search:
     def _title_hit(self, target: Target, title: str) -> Hit | None:
         """Return the hit if the title of a session holds all words, and no condition on messages is asked for."""
         query = self._query
-        if query.roles or query.tools or (query.parts and TITLE not in query.parts):
+        if query.roles or query.tools or query.errors or (query.parts and TITLE not in query.parts):
             return None
         time = None if target.changed is None else datetime.fromtimestamp(target.changed, UTC)
-        found = _best(query, [Piece(TITLE, None, title)])
+        found = _best(self._alternatives, [Piece(TITLE, None, title)])
         if found is None or not self._in_time(target, time):
             return None
         _, excerpt = found
@@ -234,7 +250,7 @@ class Search:
         roles, own = self._query.roles, message.time
         if roles and message.role not in roles and not (PERSON in roles and message.origin == PERSON):
             return None
-        found = _best(self._query, self._texts(message))
+        found = _best(self._alternatives, self._texts(message))
         if found is None or not self._in_time(target, own or before):
             return None
         piece, excerpt = found
@@ -257,7 +273,7 @@ class Search:
     def _texts(self, message: Message) -> Iterator[Piece]:
         """Yield the texts to search."""
         query = self._query
-        for piece in pieces(message):
+        for piece in pieces(message, failed=query.errors):
             if query.tools and not (piece.part == CALL and piece.tool in query.tools):
                 continue
             if not query.parts or piece.part in query.parts:
@@ -305,36 +321,67 @@ class _Excerpt(NamedTuple):
     cut: tuple[bool, bool]
 
 
-def _best(query: Query, texts: Iterable[Piece]) -> tuple[Piece, _Excerpt] | None:
-    """Return the text with most of the needles, and an excerpt of it; None unless each needle is in some text."""
-    seen: set[int] = set()
+def _needle_of(term: Needle | Pattern) -> Needle | None:
+    """Return words that every text with the term contains, if there are any."""
+    return term if isinstance(term, Needle) else term.needle
+
+
+def _best(alternatives: Sequence[Alternative], texts: Iterable[Piece]) -> tuple[Piece, _Excerpt] | None:
+    """Return the text with most of the terms, and an excerpt of it; None unless an alternative is met.
+
+    Each term may be in any of the texts.
+    """
+    wanted = list(dict.fromkeys(term for one in alternatives for term in one.wanted))
+    unwanted = list(dict.fromkeys(term for one in alternatives for term in one.unwanted))
+    seen: set[Needle | Pattern] = set()
     best, most = None, -1
     for piece in texts:
-        found, excerpt = _looked_into(piece.text, query.needles)
+        found, excerpt = _looked_into(piece.text, wanted)
         seen |= found
+        if unwanted:
+            seen |= _looked_into(piece.text, unwanted)[0]
         if len(found) > most:
             best, most = (piece, excerpt), len(found)
-    return best if len(seen) == len(query.needles) else None
+    met = (seen.issuperset(one.wanted) and seen.isdisjoint(one.unwanted) for one in alternatives)
+    return best if any(met) else None
 
 
-def _looked_into(text: str, needles: Sequence[Needle]) -> tuple[set[int], _Excerpt]:
-    """Return which needles are in a text, and the excerpt around the first of them."""
-    wanted = {at for at, needle in enumerate(needles) if needle.may_be_in(text)}
-    found: set[int] = set()
+def _looked_into(text: str, terms: Sequence[Needle | Pattern]) -> tuple[set[Needle | Pattern], _Excerpt]:
+    """Return which terms are in a text, and the excerpt around the first of them."""
+    needles = [term for term in terms if isinstance(term, Needle)]
+    wanted = [needle for needle in needles if needle.may_be_in(text)]
+    found: set[Needle | Pattern] = set()
     excerpt = None
     room = AROUND + max((len(needle.folded) for needle in needles), default=0)
     for block in blocks(text, 2 * room):
-        spans = {at: needles[at].spans(block.text) for at in wanted}
-        found |= {at for at, some in spans.items() if some}
+        spans = {needle: needle.spans(block.text) for needle in wanted}
+        found |= {needle for needle, some in spans.items() if some}
         if excerpt is None:
             marks = _merged(span for some in spans.values() for span in some)
             # A mark near the end of a block is in the next one too, with more behind it.
             if block.is_last or not wanted or (marks and marks[0].end <= len(block.text) - AROUND):
                 excerpt = _excerpt(block, marks)
-        if excerpt is not None and found == wanted:
+        if excerpt is not None and len(found) == len(wanted):
             break
     assert excerpt is not None, "there is a last block"
+    if len(needles) < len(terms):
+        whole = composed(text)
+        for term in terms:
+            if isinstance(term, Pattern) and (span := next(term.spans(whole), None)) is not None:
+                found.add(term)
+                excerpt = excerpt if excerpt.marks else _around(whole, span)
     return found, excerpt
+
+
+def _around(text: str, span: Span) -> _Excerpt:
+    """Return the text around a match of a pattern, with each run of blanks as one."""
+    start, end = max(span.start - AROUND, 0), min(span.end, span.start + AROUND) + AROUND
+    before, found = text[start : span.start], text[span.start : min(span.end, span.start + AROUND)]
+    lead = one_spaced(before + "|")[:-1]
+    through = one_spaced(before + found + "|")[:-1]
+    whole = one_spaced(text[start:end])
+    mark = Span(min(len(lead), len(whole)), min(len(through), len(whole)))
+    return _Excerpt(whole, [mark], (start > 0, end < len(text)))
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

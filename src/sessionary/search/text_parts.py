@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.model import Message, Text
+from sessionary.model import Message, Text, ToolResult
 from sessionary.transcript import text_of
 
 TEXT, THINKING, CALL, RESULT, TITLE = PARTS = ("text", "thinking", "call", "result", "title")
@@ -30,8 +30,16 @@ class Piece(NamedTuple):
     text: str
 
 
-def pieces(message: Message) -> Iterator[Piece]:
-    """Yield the texts of a message in reading order. Only tool arguments may be empty."""
+def pieces(message: Message, *, failed: bool = False) -> Iterator[Piece]:
+    """Yield the texts of a message in reading order. Only tool arguments and failed results may be empty.
+
+    Args:
+        message: the message.
+        failed: only the results of tools that failed.
+    """
+    if failed:
+        yield from (Piece(RESULT, None, _result(one)) for one in message.results if one.is_error)
+        return
     for thought in message.thoughts:
         yield Piece(THINKING, None, thought)
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
@@ -40,10 +48,14 @@ def pieces(message: Message) -> Iterator[Piece]:
     for call in message.calls:
         yield Piece(CALL, call.name, _inner(call.arguments))
     for answer in message.results:
-        stored = answer.stored
-        # Not `answer.text`: it contains placeholders such as "[image]".
-        if text := _inner(stored if isinstance(stored, dict) else text_of({"content": stored})):
+        if text := _result(answer):
             yield Piece(RESULT, None, text)
+
+
+def _result(answer: ToolResult) -> str:
+    stored = answer.stored
+    # Not `answer.text`: it contains placeholders such as "[image]".
+    return _inner(stored if isinstance(stored, dict) else text_of({"content": stored}))
 
 
 def _inner(value: Any) -> str:

@@ -329,30 +329,35 @@ class Workspace(Sessions):
         refs: Iterable[SessionRef] | None = None,
         *,
         case: bool = False,
+        fold: bool = False,
         limit: int = 0,
     ) -> Hits:
-        """Find the messages that hold all words, each anywhere in the message, the newest sessions first.
+        """Find the messages that match an expression, the newest sessions first.
 
         Hits are found while they are iterated. There is no index, so nothing can be out of date.
 
         Args:
-            query: words between blanks; or a `search.Query`, which also selects roles, parts, tools and times.
+            query: words, and phrases in double quotes, each anywhere in the message, with ``AND``, ``OR`` and ``NOT``
+                between them; or a `search.Query`, which also selects roles, parts, tools and times, and has regular
+                expressions.
             refs: the sessions to search; None for all.
             case: distinguish upper and lower case, of words.
+            fold: ignore accents, of words.
             limit: stop after so many hits; 0 for no limit.
 
         Raises:
-            Invalid: there are no words.
+            Invalid: there are no words, or an operator has none.
             StorageFailed: a folder cannot be read.
         """
-        from sessionary.search import Needle, Query, Search
+        from sessionary.search import Needle, Query, Search, parsed
+        from sessionary.search.expression import split
         from sessionary.search.targets import targets
 
         if isinstance(query, str):
-            needles = tuple(Needle(word, case=case) for word in query.split())
-            if not needles:
-                raise Invalid("a search needs words", hint="give at least one word")
-            query = Query(needles)
+            found = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
+            if not found or not all(one.wanted for one in found):
+                raise Invalid("a search needs words", hint="give at least one word that a message contains")
+            query = Query((), alternatives=found)
         asked = self.refs() if refs is None else refs
         return Hits(Search(query), targets(self.layout_of, self.catalog, asked), limit)
 
