@@ -17,7 +17,7 @@ from claude_agent_sdk import fold_session_summary
 
 from sessionary.disk.fs import OS_FS, stat_or_none
 from sessionary.layouts.records.journal import Change, newest_change
-from sessionary.layouts.records.messages import CLAUDE
+from sessionary.layouts.records.names import CLAUDE
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
 from sessionary.plugs.storing import Journals, in_thread

@@ -31,7 +31,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State as Prefixes
 
 from sessionary.layouts.records.journal import Change, RecordJournal
-from sessionary.layouts.records.messages import ADK
+from sessionary.layouts.records.names import ADK
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
 from sessionary.plugs.storing import Journals, folder_of, in_thread

@@ -30,7 +30,7 @@ from msgspec import Raw
 
 from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
-from sessionary.layouts.records.messages import LANGGRAPH
+from sessionary.layouts.records.names import LANGGRAPH
 from sessionary.layouts.records.state import Spans, State, spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.layouts.records.values import decode_value, encode_value

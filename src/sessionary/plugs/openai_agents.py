@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from sessionary.layouts.records.journal import Change, RecordJournal
-from sessionary.layouts.records.messages import OPENAI
+from sessionary.layouts.records.names import OPENAI
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
 from sessionary.plugs.storing import folder_of, in_thread

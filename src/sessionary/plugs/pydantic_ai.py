@@ -23,7 +23,7 @@ from pydantic_ai.conversation_store import (
 )
 
 from sessionary.layouts.records.journal import Change, RecordJournal
-from sessionary.layouts.records.messages import PYDANTIC
+from sessionary.layouts.records.names import PYDANTIC
 from sessionary.layouts.records.state import Spans, State, spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.layouts.records.values import decode_value

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sessionary.codec.times import parse_time
 from sessionary.layouts.agents import claude_code, codex_shapes, google_parts
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
+from sessionary.layouts.records.names import ADK, CLAUDE, LANGGRAPH, OPENAI, PYDANTIC
 from sessionary.model import (
     AGENT,
     HARNESS,
@@ -29,14 +30,6 @@ from sessionary.model import (
     Usage,
 )
 from sessionary.transcript.typed import message_of
-
-OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
-    "openai-agents",
-    "claude-agent-sdk",
-    "langgraph",
-    "google-adk",
-    "pydantic-ai",
-)
 
 
 def message_from(framework: str, item: Any, place: Place, time: datetime | None) -> Message | None:
@@ -251,6 +244,3 @@ _SHAPES: dict[str, Callable[[dict[str, Any], Place], Message | None]] = {
     ADK: _adk,
     PYDANTIC: _pydantic,
 }
-
-FRAMEWORKS = tuple(_SHAPES)
-"""The frameworks whose items are known."""

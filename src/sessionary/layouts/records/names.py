@@ -7,11 +7,21 @@ never leads out of its folder. The parts are joined by commas. A part that would
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
 SUFFIX = ".records"
+OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
+    "openai-agents",
+    "claude-agent-sdk",
+    "langgraph",
+    "google-adk",
+    "pydantic-ai",
+)
+FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC)
+"""The frameworks whose items are known."""
 _LONGEST = 80
 _KEPT = 40
 
@@ -27,6 +37,18 @@ def parts_of(name: str) -> tuple[list[str], str] | None:
         return None
     *scope, session_id = map(_unquoted, name.removesuffix(SUFFIX).split(","))
     return scope, session_id
+
+
+def framework_of(path: str) -> str:
+    """The framework in whose folder a file lies; "" if it lies in another folder."""
+    folder = os.path.basename(os.path.dirname(path))
+    return folder if folder in FRAMEWORKS else ""
+
+
+def parent_of(path: str) -> str | None:
+    """The session that the session of a sub-agent belongs to, by the path of its file; None for another session."""
+    parts = parts_of(os.path.basename(path)) if framework_of(path) == CLAUDE else None
+    return parts[0][1] if parts is not None and len(parts[0]) == 2 else None
 
 
 def _quoted(part: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import msgpack
 from sessionary.cli import main
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.layout import RecordsLayout
-from sessionary.layouts.records.messages import FRAMEWORKS
+from sessionary.layouts.records.names import FRAMEWORKS
 from sessionary.layouts.summary import summary_of
 from sessionary.model import Aside, Message, Problem, SessionRef, Usage
 from tests.support.agent_files import (
