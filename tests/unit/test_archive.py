@@ -358,6 +358,43 @@ def test_damage_is_found_and_healed_by_removing(store: Path, tmp_path: Path) -> 
     assert [one for one in archive().verify() if one.faults] == []
 
 
+def test_a_damaged_session_hides_no_other(store: Path) -> None:
+    run()
+    folder = Path(archive().folder)
+    shutil.rmtree(folder / "state")
+    shutil.rmtree(folder / "blocks" / archive().find(CLAUDE).name)
+    with claude(store).open("ab") as file:
+        file.write(b"\n")
+    report = run()
+    assert [one for one, _ in report.failed] == [CLAUDE]
+    assert report.unchanged == sum(map(len, IDS.values())) - 1
+
+
+def test_what_cannot_be_restored_is_reported_and_hides_nothing(store: Path) -> None:
+    run()
+    shutil.rmtree(Path(archive().folder) / "blocks" / archive().find(CLAUDE).name)
+    shutil.rmtree(store / ".claude")
+    workspace = Workspace()
+    hits = workspace.search("Fix")
+    assert CODEX in {hit.ref.session_id for hit in hits}
+    assert [(ref.session_id, one.code) for ref, one in hits.stats.damaged if ref.kind == "claude_code"] == [
+        (CLAUDE, "not_restored"),
+        ("agent-x1", "not_restored"),
+    ]
+    assert [one.code for one in workspace.check(workspace.find(CLAUDE))] == ["not_restored"]
+    assert CLAUDE in {one.ref.session_id for one in workspace.list()}
+
+
+def test_an_index_is_made_again_in_any_folder(store: Path, tmp_path: Path) -> None:
+    other = Workspace().archive(tmp_path / "other")
+    other.run()
+    before = {one.name: len(one.sessions) for one in other.entries()}
+    (tmp_path / "other" / "index").unlink()
+    shutil.rmtree(store / ".claude")
+    assert Workspace().archive(tmp_path / "other").run().failed == []
+    assert {one.name: len(one.sessions) for one in other.entries()} == before
+
+
 def test_what_is_archived_can_be_chosen(store: Path, tmp_path: Path) -> None:
     choice = archive().choose(["pi", "qwen"], ["/home/u"])
     assert (choice.kinds, choice.projects, choice.folder) == (("pi", "qwen"), ("/home/u",), None)

@@ -135,7 +135,7 @@ class Archive:
             Unsupported: sessions of a kind cannot be archived.
             Invalid, StorageFailed: the settings cannot be written.
         """
-        known = Choice() if replace else load_choice(self._fs)
+        known, kinds = Choice() if replace else load_choice(self._fs), tuple(kinds)
         for kind in kinds:
             if kind not in self._kinds():
                 hint = f"kinds that can be: {', '.join(self._kinds())}"
@@ -337,13 +337,12 @@ class Archive:
     ) -> None:
         if not changed:
             return
-        for name, (group, _) in changed.items():
-            record, agreed = self._remote.read_head(name), engine.states.agreed(name)
-            if record is not None and (agreed is None or agreed.etag != record.etag):
-                # The state was lost, or is older than the archive: nothing else continues these sessions.
-                make_folder(self._fs, engine.states.folder)
-                state = archive.state_of(self._remote, record, group[0].ref.locator, self._fs)
-                engine.states.agree(name, state)
+        for name, (group, _) in list(changed.items()):
+            try:
+                self._recover(engine, name, group[0].ref)
+            except SessionaryError as error:
+                report.failed.append((group[0].ref.session_id, error.message))
+                del changed[name]
         refs = source.keep(group[0].ref for group, _ in changed.values())
         for outcome in engine.push(refs).outcomes:
             name = heads.head_name(outcome.kind, outcome.project, outcome.session_id)
@@ -358,6 +357,17 @@ class Archive:
             else:
                 report.unchanged += 1
         archive_index.save(self.folder, index.values(), self._fs)
+
+    def _recover(self, engine: Engine, name: str, ref: SessionRef) -> None:
+        """Make the state of a session anew if it was lost, or is older than the archive.
+
+        Nothing else continues the sessions of an archive, so what it has is what was agreed.
+        """
+        record, agreed = self._remote.read_head(name), engine.states.agreed(name)
+        if record is None or (agreed is not None and agreed.etag == record.etag):
+            return
+        make_folder(self._fs, engine.states.folder)
+        engine.states.agree(name, archive.state_of(self._remote, record, ref.locator, self._fs))
 
     def _entry(
         self, name: str, source: ArchiveLayout, group: list[Summary], stamp: bytes, known: Archived | None
@@ -388,7 +398,7 @@ class Archive:
         )
         if entry.best == head.gen + 1:
             return entry
-        longest = self._sessions.archived.sessions_of(entry) if known is None else known.sessions
+        longest = self._sessions.archived.sessions_of(entry, self.folder) if known is None else known.sessions
         return structs.replace(entry, sessions=longest)
 
     def _complete(self, index: dict[str, Archived]) -> None:
@@ -413,7 +423,9 @@ class Archive:
                     b"",
                     [],
                 )
-                index[name] = structs.replace(bare, sessions=self._sessions.archived.sessions_of(bare))
+                index[name] = structs.replace(
+                    bare, sessions=self._sessions.archived.sessions_of(bare, self.folder)
+                )
             except (SessionaryError, ValueError):
                 continue  # `verify` reports it
         if missing:

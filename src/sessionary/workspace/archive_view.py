@@ -16,7 +16,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_there, make_dirs, names_in
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError
 from sessionary.layouts.base import Layout
-from sessionary.model import SessionRef, Summary
+from sessionary.model import Problem, SessionRef, Severity, Summary
 from sessionary.workspace.archive_index import Archived, Key, Listed, listed, load, load_choice, usual_folder
 
 Open = Callable[[Path, Fs], Layout]
@@ -70,12 +70,25 @@ class ArchiveView:
             entry = self._known().get(place.partition("-")[0])
             if entry is None:
                 raise NotFound(f"{ref.session_id} is not in the archive", session=ref.session_id)
-            self._opened[place] = self._layout_in(entry, f"{self._root}/{place}")
+            self._opened[place] = self._layout_in(entry, f"{self._root}/{place}", self._folder())
         return self._opened[place]
 
-    def _layout_in(self, entry: Archived, home: str) -> Layout:
+    def fault(self, ref: SessionRef) -> Problem | None:
+        """Why a session that only the archive has cannot be restored; None if it can, or for any other session."""
+        try:
+            self.layout_of(ref)
+        except SessionaryError as error:
+            words = f"it cannot be restored from the archive: {error.message}"
+            remedy = "`sessionary archive verify` names what is damaged"
+            return Problem("not_restored", Severity.lost_data, ref.locator, None, None, words, remedy)
+        return None
+
+    def _folder(self) -> str:
+        return load_choice(self._fs).folder or usual_folder() or ""
+
+    def _layout_in(self, entry: Archived, home: str, folder: str) -> Layout:
         if not is_there(self._fs, home):
-            self._restore(entry, home)
+            self._restore(entry, home, folder)
         return self._layouts[entry.kind](Path(home), self._fs)
 
     def lacks(self, summaries: Iterable[Summary]) -> list[Summary]:
@@ -85,14 +98,14 @@ class ArchiveView:
             one for one in summaries if Key(one.ref.kind, one.ref.session_id, one.ref.project) not in kept
         ]
 
-    def sessions_of(self, entry: Archived) -> list[Listed]:
-        """The sessions that an archived one holds, its own first, by reading it. Raises as `layout_of`."""
+    def sessions_of(self, entry: Archived, folder: str) -> list[Listed]:
+        """The sessions that an archived one holds, its own first, read from that archive. Raises as `layout_of`."""
         from sessionary.layouts.summary import summary_of  # here: a list reads nothing of the archive
 
         if self._root is None:
             raise NotFound("there is no cache folder", hint="set XDG_CACHE_HOME")
         home = f"{self._root}/{entry.place}"
-        layout = self._layout_in(entry, home)
+        layout = self._layout_in(entry, home, folder)
         found = [summary_of(layout, ref) for ref in layout.discover()]
         found.sort(key=lambda one: (one.ref.session_id != entry.session_id, one.ref.session_id))
         return [listed(one.ref.locator.removeprefix(f"{home}/"), one) for one in found]
@@ -119,16 +132,15 @@ class ArchiveView:
     def _known(self) -> dict[str, Archived]:
         if self._entries is None:
             try:
-                folder = load_choice(self._fs).folder or usual_folder()
-                self._entries = {} if folder is None else load(folder, self._fs)
+                folder = self._folder()
+                self._entries = load(folder, self._fs) if folder else {}
             except SessionaryError:  # the commands of the archive report it
                 self._entries = {}
         return self._entries
 
-    def _restore(self, entry: Archived, home: str) -> None:
+    def _restore(self, entry: Archived, home: str, folder: str) -> None:
         from sessionary.workspace.archive_files import head_of, written  # here: a list restores nothing
 
-        folder = load_choice(self._fs).folder or usual_folder() or ""
         temp = atomic.temp_name(home)
         try:
             make_dirs(self._fs, str(self._root), durable=False)

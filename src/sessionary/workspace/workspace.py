@@ -215,6 +215,9 @@ class Workspace(Sessions):
 
             yield from check_file(self._fs, str(target))
             return
+        if (fault := self.archived.fault(target)) is not None:
+            yield fault
+            return
         yield from self.layout_of(target).check(target)
         if target.kind == "work":
             from sessionary.mailbox.consumers import mailbox_problems
@@ -358,8 +361,13 @@ class Workspace(Sessions):
             if not found or not all(one.wanted for one in found):
                 raise Invalid("a search needs words", hint="give at least one word that a message contains")
             query = Query((), alternatives=found)
-        asked = self.refs() if refs is None else refs
-        return Hits(Search(query), targets(self.layout_of, self.catalog, asked), limit)
+        search, asked = Search(query), builtins.list[SessionRef]()
+        for ref in self.refs() if refs is None else refs:
+            if (fault := self.archived.fault(ref)) is None:
+                asked.append(ref)
+            else:
+                search.stats.damaged.append((ref, fault))
+        return Hits(search, targets(self.layout_of, self.catalog, asked), limit)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
