@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +27,8 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec import json as json_codec
 
 from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
@@ -150,8 +152,8 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
                 f"{len(missing)} elements of {channel!r} in checkpoint {origin} cannot be read",
                 hint=_SEE_CHECK,
             )
-        typed = decode_value(b"[%s]" % b",".join(state.items[number] for number in numbers))
-        return [self.serde.loads_typed(tuple(one)) for one in typed]
+        stored_ones = _decode_elements(b"[%s]" % b",".join(state.items[number] for number in numbers))
+        return [self.serde.loads_typed((kind, one.data)) for kind, one in stored_ones]
 
     def _writes(self, state: State, namespace: str, checkpoint_id: str) -> Sequence[Any]:
         table = state.table(_table(_WRITES, namespace, checkpoint_id))
@@ -202,7 +204,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
     def _typed(self, value: Any) -> Typed | Sequence[bytes]:
         """A value as it is stored; of a list each element by itself."""
         if type(value) is list:
-            return [encode_value(self.serde.dumps_typed(one)) for one in value]
+            return [_element(*self.serde.dumps_typed(one)) for one in value]
         typed: Typed = self.serde.dumps_typed(value)
         return typed
 
@@ -355,6 +357,20 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
     def close(self) -> None:
         """Flush what is pending, and close all files. The next call opens them again."""
         self.journals.close()
+
+
+class _Bytes(Struct, rename={"data": "$bytes"}):
+    """Bytes as `records.values` stores them."""
+
+    data: bytes
+
+
+_decode_elements = json_codec.Decoder(list[tuple[str, _Bytes]]).decode
+
+
+def _element(kind: str, data: bytes) -> bytes:
+    """What `encode_value` returns for a serialised element: there are thousands of them in a step."""
+    return b'["%s",{"$bytes":"%s"}]' % (kind.encode(), b64encode(data))
 
 
 class _Put:
