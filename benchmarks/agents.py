@@ -72,10 +72,10 @@ def _catalogue(place: Path) -> list[Measurement]:
     both = [sum(seconds) for seconds in zip(*ours, strict=True)]
     lines = [sum(seconds) for seconds in zip(claude_lines, codex_lines, strict=True)]
     parts = f"Claude Code {ratio(ours[0], claude_lines):.2f}x, Codex {ratio(ours[1], codex_lines):.2f}x"
-    peak = _peak(place, "list") / 1024
+    peak = _peak(place, "sql", "SELECT count(*) FROM sessions") / 1024
     return [
         compared(both, lines, names=parts),
-        Measurement(peak, "a new process with an empty cache, all summaries included"),
+        Measurement(peak, "a new process with an empty cache"),
         *_warm(place, truth),
         *_searches(place, truth),
     ]

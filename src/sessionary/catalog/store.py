@@ -133,6 +133,8 @@ class Catalog:
         summary, progress = summarize(layout, ref, before)
         if any(problem.code in _PASSING for problem in summary.problems):
             fingerprint = UNKNOWN
+        if progress is not None and len(progress.cursor.state) + len(progress.state) > summary.size // _SHARE:
+            progress = None
         return _Read(fingerprint, summary, progress)
 
     # -- SQLite
@@ -267,9 +269,8 @@ def _insert(connection: sqlite3.Connection, kind: str, home: str, read: _Read) -
     _insert_rows(connection, "problems", [(*key, number, *one) for number, one in problems])
     if progress is not None:
         cursor, state, usage = progress.cursor.state, progress.state, _usage_text(progress.usage)
-        if len(cursor) + len(state) <= summary.size // _SHARE:
-            checksum = _checksum_of_progress(cursor, state, usage)
-            _insert_rows(connection, "progress", [(*key, cursor, state, checksum)])
+        checksum = _checksum_of_progress(cursor, state, usage)
+        _insert_rows(connection, "progress", [(*key, cursor, state, checksum)])
 
 
 def _insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:

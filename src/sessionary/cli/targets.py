@@ -130,7 +130,7 @@ def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> Callable[[Su
     """A function that gives the name under which the project of each of these sessions is shown."""
     found = list(summaries)
     project_of = workspace.project_of(found)
-    names = {project: project_name(project) for project in map(project_of, found)}
+    names = {project: project_name(project) for project in {*map(project_of, found)}}
     return lambda one: names[project_of(one)]
 
 
