@@ -95,7 +95,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
         deltas = _session_util.extract_json_safe_state_delta(state)
 
         def decide(stored: State) -> Change:
-            if stored.next_line:
+            if stored.exists:
                 raise AlreadyExistsError(f"Session with id {session_id} already exists.")
             self._share(app_name, user_id, deltas)
             updated = {_UPDATED: platform_time.get_time()}
@@ -165,7 +165,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
         )
 
         def decide(state: State) -> Change | None:
-            if not state.next_line:
+            if not state.exists:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
             number = state.keys.get(event.id)
             if number is not None and decode_value(bytes(state.items[number])) == dumped:
@@ -222,7 +222,12 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
 
         def select(state: State) -> tuple[int, Any, float, list[Any]]:
             stored = _events(state, config) if events else []
-            return state.next_line, _state_of(state), state.value(_SESSION, _UPDATED) or 0.0, stored
+            return (
+                state.next_line if state.exists else 0,
+                _state_of(state),
+                state.value(_SESSION, _UPDATED) or 0.0,
+                stored,
+            )
 
         marker, state, updated, stored = journal.read(select)
         if not marker:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -35,9 +36,9 @@ from sessionary.disk.fs import (
     storage_failed,
     sync_dir,
 )
-from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.journal import COPY_BLOCK, Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, Invalid, InvalidId, Unsupported
+from sessionary.errors import AlreadyExists, Invalid, InvalidId, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.records.names import file_name, parts_of
 from sessionary.layouts.records.state import (
     BEGIN,
@@ -57,6 +58,9 @@ SNAPSHOT_AFTER = 1 << 22
 """Bytes that a replay reads beyond twice what stands, before a snapshot is written."""
 LOCK_SUFFIX = ".lock"
 _TAIL = 1 << 16
+_SEAM = 1 << 9
+"""Bytes before the place where the last replay ended, by which the next one knows that the file is still the same."""
+_journals: weakref.WeakSet[RecordJournal] = weakref.WeakSet()
 
 _decode_line = msgspec.json.Decoder(Line).decode
 _decode_begin = msgspec.json.Decoder(Begin).decode
@@ -121,6 +125,7 @@ class RecordJournal:
         self.guard = threading.RLock()
         self._bind(OS_FS, partial(datetime.now, UTC))
         self._restart()
+        _journals.add(self)
 
     @classmethod
     def with_fs(cls, fs: Fs, *args: Any, now: Callable[[], datetime] | None = None, **options: Any) -> Self:
@@ -137,8 +142,9 @@ class RecordJournal:
 
     def _restart(self) -> None:
         self._state = State()
-        self._identity = (0, 0)
+        self._stamp = (0, 0, 0, 0)
         self._end = 0
+        self._seam = b""
         self._snapshot = -1
         self._replayed = 0
         self._look_at = SNAPSHOT_AFTER
@@ -177,7 +183,7 @@ class RecordJournal:
         Returns:
             the state with the change.
 
-        Durability: that of the level; see the class.
+        Durability: that of the level, also where nothing is changed; see the class.
 
         Raises:
             Invalid: a value cannot be stored.
@@ -190,9 +196,12 @@ class RecordJournal:
                 self._refresh()
                 self._repair_tail()
                 change = decide(self._state)
-                if change is None:
-                    return self._state
-                self._append(change)
+                if change is not None:
+                    self._append(change)
+                elif (
+                    self._end
+                ):  # what the decision rests on may be of a writer that was killed before its flush
+                    self._journal.append(b"", self._journal.look())
             finally:
                 self._lock.release()
             if self._durability != "none":
@@ -276,9 +285,16 @@ class RecordJournal:
             raise Invalid(f"a key holds half a character: {error.object!r}", path=self.path) from None
         data = b"".join(line + b"\n" for line in lines)
         self._journal.append(data, self._journal.look())
-        self._refresh()
+        try:
+            self._refresh()
+        except StorageFailed as error:
+            error.outcome = "unknown"  # it is written, and not flushed
+            raise
         if self._replayed > self._look_at:
-            self._add_snapshot()
+            with suppress(
+                StorageFailed
+            ):  # the change is stored; what is torn of a snapshot is set aside later
+                self._add_snapshot()
 
     def _change_line(self, number: int, change: Change) -> bytes:
         fields = []
@@ -318,6 +334,7 @@ class RecordJournal:
             if any(number in state.items for number in range(first, first + count))
         ]
         fields = [
+            b'"byte":%d' % self._end,
             b'"first":%d,"items":%s' % (state.next_item, _encode(spans_of(state.items))),
             b'"lines":%s,"named":%s' % (_encode(needed), _encode(state.keys)),
             b'"set":' + _tables(state.tables),
@@ -334,30 +351,45 @@ class RecordJournal:
             if self._end:
                 self._restart()
             return
-        identity = (found.st_dev, found.st_ino)
-        if identity == self._identity and found.st_size == self._end:
+        stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        if stamp == self._stamp:
             return
-        if identity != self._identity or found.st_size < self._end:
-            self._restart()
-            self._identity = identity
         try:
             fd = self._fs.open(self.path, READ)
             try:
-                if not self._end and found.st_size > SNAPSHOT_AFTER:
-                    self._start_at_snapshot(fd, found.st_size)
-                data = read_at(self._fs, fd, found.st_size - self._end, self._end)
+                self._catch_up(fd, self._fs.fstat(fd))
             finally:
                 self._fs.close(fd)
         except FileNotFoundError:
             self._restart()
+        except SessionaryError:
+            self._restart()  # another session: the next call has to find out again
+            raise
         except OSError as error:
+            self._restart()
             raise storage_failed(error, "read", self.path) from error
-        else:
+
+    def _catch_up(self, fd: int, found: os.stat_result) -> None:
+        """Apply what the open file has beyond the last replay; everything, if it is another file."""
+        size = found.st_size
+        same = (found.st_dev, found.st_ino) == self._stamp[:2] and size >= self._end
+        # A deleted session that was begun anew may have the same inode number.
+        if not same or self._seam != read_at(self._fs, fd, len(self._seam), self._end - len(self._seam)):
+            self._restart()
+        if not self._end and size > SNAPSHOT_AFTER:
+            self._start_at_snapshot(fd, size)
+        while data := _whole_lines(self._fs, fd, self._end, size):
             self._replay(data)
+        tail = read_at(self._fs, fd, size - self._end, self._end)
+        if tail and _decoded(tail) is not None:  # a whole record; the next writer adds its newline
+            self._replay(tail + b"\n")
+            self._end, self._seam = size, tail[-_SEAM:]
+        self._stamp = (found.st_dev, found.st_ino, size, found.st_mtime_ns)
 
     def _replay(self, data: bytes) -> None:
-        """Apply the whole lines that begin where the last read ended."""
-        for line in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
+        """Apply whole lines that begin where the last read ended."""
+        self._seam = data[-_SEAM:]
+        for line in data.split(b"\n")[:-1]:
             begin, self._end = self._end, self._end + len(line) + 1
             self._replayed += len(line) + 1
             record = self._decoded(line, begin)
@@ -368,7 +400,7 @@ class RecordJournal:
     def _note_line(self, record: Line, line: bytes, begin: int) -> None:
         if record.add:
             self._added.append((record.first, len(record.add), begin, begin + len(line) + 1))
-        if record.op == SNAPSHOT:
+        if record.op == SNAPSHOT and record.byte == begin:
             self._snapshot, self._replayed, self._look_at = begin, len(line), SNAPSHOT_AFTER
         if self._begin.chain:
             self._last = sha256(line).hexdigest()
@@ -379,7 +411,9 @@ class RecordJournal:
         at = -1 if newest is None else newest.snap
         line = _line_at(self._fs, fd, at, size) if at >= 0 else b""
         snapshot = _decoded(line)
-        if snapshot is None or snapshot.op != SNAPSHOT:
+        if snapshot is None or snapshot.op != SNAPSHOT or snapshot.byte != at:
+            return  # also where lines before it were removed: its offsets are those of the old file
+        if any(not 0 <= begin < end <= at for begin, end in snapshot.lines):
             return
         self._decoded(_line_at(self._fs, fd, 0, size), 0)
         for begin, end in snapshot.lines:
@@ -420,6 +454,19 @@ class RecordJournal:
                 hint="choose another id or another folder",
             )
         self._begin = found
+
+
+def _whole_lines(fs: Fs, fd: int, begin: int, size: int) -> bytes:
+    """The whole lines of the next block; of a longer line that line. Empty at the end."""
+    length = COPY_BLOCK
+    while begin < size:
+        data = read_at(fs, fd, min(length, size - begin), begin)
+        if (newline := data.rfind(b"\n")) >= 0:
+            return data[: newline + 1]
+        if begin + length >= size:
+            break
+        length *= 8
+    return b""
 
 
 def _decoded(line: bytes) -> Line | None:
@@ -508,3 +555,14 @@ def _first_line(fs: Fs, path: str) -> bytes:
         return _line_at(fs, fd, 0, fs.fstat(fd).st_size)
     finally:
         fs.close(fd)
+
+
+def _after_fork_in_child() -> None:
+    for journal in list(_journals):
+        # Another thread of the parent may have held it, in the middle of a change of the state.
+        journal.guard = threading.RLock()
+        journal._restart()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -22,8 +22,8 @@ OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
 )
 FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC)
 """The frameworks whose items are known."""
-_LONGEST = 80
-_KEPT = 40
+_LONGEST = 64  # three parts, and what is put beside the file, fit into a name of 255 bytes
+_KEPT = 24
 
 
 def file_name(scope: Sequence[str], session_id: str) -> str:

@@ -12,7 +12,8 @@ from sessionary.disk.fs import Fs
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.layouts.records.messages import facts_from, message_from
 from sessionary.layouts.records.names import framework_of, parent_of
-from sessionary.layouts.records.survey import Ranges, Survey, items_of
+from sessionary.layouts.records.state import Ranges
+from sessionary.layouts.records.survey import Survey, items_of
 from sessionary.layouts.records.values import unmarked
 from sessionary.model import Aside, Cursor, Fact, Item, Place, Problem, Record, Reset, SessionRef, Severity
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -30,6 +32,7 @@ class Line(Struct, omit_defaults=True):
     set: dict[str, dict[str, Raw]] = field(default_factory=dict)
     unset: dict[str, list[str]] = field(default_factory=dict)
     snap: int = -1
+    byte: int = -1
     items: Spans = field(default_factory=list)
     lines: Spans = field(default_factory=list)
     named: dict[str, int] = field(default_factory=dict)
@@ -43,6 +46,29 @@ class Begin(Struct):
     session: str
     scope: list[str] = field(default_factory=list)
     chain: bool = False
+
+
+class Ranges:
+    """A set of whole numbers, kept as ranges."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
+        self._spans: Spans = []
+        for first, last in sorted(spans):
+            if self._spans and first <= self._spans[-1][1] + 1:
+                self._spans[-1] = (self._spans[-1][0], max(last, self._spans[-1][1]))
+            elif first <= last:
+                self._spans.append((first, last))
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._spans, (number, inf))
+        return at > 0 and number <= self._spans[at - 1][1]
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self._spans)
+
+    def below(self, end: int) -> Spans:
+        """The ranges of those below a number."""
+        return [(first, min(last, end - 1)) for first, last in self._spans if first < end]
 
 
 class State:
@@ -62,6 +88,11 @@ class State:
         self.tables: dict[str, dict[str, Raw]] = {}
         self.next_item = 0
         self.next_line = 0
+
+    @property
+    def exists(self) -> bool:
+        """True if a change is stored. A writer that was interrupted may leave the first record alone."""
+        return self.next_line > 1
 
     def apply(self, line: Line) -> None:
         """Add one record. Records are applied in the order of the journal."""
@@ -90,7 +121,7 @@ class State:
 
     def restrict(self, snapshot: Line) -> None:
         """Keep the items that stood at a snapshot, and their keys."""
-        standing = {number for first, last in snapshot.items for number in range(first, last + 1)}
+        standing = Ranges(snapshot.items)
         self.items = {number: item for number, item in self.items.items() if number in standing}
         self.keys = dict(snapshot.named)
         self.tables = {}

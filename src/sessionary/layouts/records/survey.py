@@ -5,14 +5,12 @@ The reader of a journal needs no state of it: it makes one pass to find out whic
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from math import inf
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, field
 
-from sessionary.layouts.records.state import BEGIN, SNAPSHOT, Spans
+from sessionary.layouts.records.state import BEGIN, SNAPSHOT, Ranges, Spans
 from sessionary.layouts.records.values import unmarked
 
 VIEW = "view"
@@ -20,29 +18,6 @@ VIEW = "view"
 and ``items``: the ranges of the items that are the conversation now. Without it these are all items that stand.
 """
 _FACTS = ("title", "cwd", "branch", "parent", "version")
-
-
-class Ranges:
-    """A set of whole numbers, kept as ranges."""
-
-    def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        self._spans: Spans = []
-        for first, last in sorted(spans):
-            if self._spans and first <= self._spans[-1][1] + 1:
-                self._spans[-1] = (self._spans[-1][0], max(last, self._spans[-1][1]))
-            elif first <= last:
-                self._spans.append((first, last))
-
-    def __contains__(self, number: int) -> bool:
-        at = bisect_right(self._spans, (number, inf))
-        return at > 0 and number <= self._spans[at - 1][1]
-
-    def __len__(self) -> int:
-        return sum(last - first + 1 for first, last in self._spans)
-
-    def below(self, end: int) -> Spans:
-        """The ranges of those below a number."""
-        return [(first, min(last, end - 1)) for first, last in self._spans if first < end]
 
 
 class Survey(Struct, array_like=True):

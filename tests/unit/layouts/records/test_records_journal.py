@@ -2,6 +2,9 @@
 
 import json
 import multiprocessing
+import os
+import signal
+import threading
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -219,3 +222,112 @@ def test_four_processes_lose_nothing(tmp_path: Path) -> None:
     assert sorted(state.values()) == [[number, step] for number in range(4) for step in range(50)]
     assert state.value("n", "v") == 200
     assert [record["n"] for record in stored(journal(tmp_path))] == list(range(201))
+
+
+def test_a_reader_counts_a_whole_record_without_its_newline_as_a_writer_does(tmp_path: Path) -> None:
+    one = journal(tmp_path)
+    add(one, "a")
+    with Path(one.path).open("ab") as file:
+        file.write(b'{"n":2,"at":"x","op":"change","first":1,"add":["b"]}')
+    assert one.state().values() == ["a", "b"]
+    add(one, "c")
+    assert one.state().values() == journal(tmp_path).state().values() == ["a", "b", "c"]
+
+
+def test_a_session_begun_anew_in_a_file_of_the_same_number_is_read_anew(tmp_path: Path) -> None:
+    """File systems use the number of a deleted file again. Overwriting the file in place gives the same state."""
+    one, other = journal(tmp_path / "one"), journal(tmp_path / "two")
+    add(one, "a")
+    assert one.state().values() == ["a"]
+    add(other, "longer than the first one", "b")
+    with Path(one.path).open("r+b") as file:
+        file.write(Path(other.path).read_bytes())
+    assert one.state().values() == ["longer than the first one", "b"]
+    assert one.state().next_line == 2
+
+
+def test_a_session_of_another_is_refused_each_time(tmp_path: Path) -> None:
+    one, other = journal(tmp_path, "one"), journal(tmp_path, "two")
+    add(one, "x")
+    Path(one.path).rename(other.path)
+    for _ in range(2):
+        with pytest.raises(AlreadyExists, match="'one'"):
+            other.state()
+    with pytest.raises(AlreadyExists, match="'one'"):
+        add(other, "y")
+
+
+def test_names_leave_room_for_what_is_set_aside(tmp_path: Path) -> None:
+    one = journal(tmp_path, "i" * 64, scope=["a" * 64, "u" * 300])
+    add(one, "x")
+    with Path(one.path).open("ab") as file:
+        file.write(b'{"n":2')
+    add(one, "y")
+    assert one.state().values() == ["x", "y"]
+
+
+def grown(tmp_path: Path) -> RecordJournal:
+    """A journal with a snapshot behind its first items."""
+    one = journal(tmp_path)
+    for item in ("first", "second", "third"):
+        add(one, item)
+    for number in range(60):
+        put(one, "v", "x" * (SNAPSHOT_AFTER // 20) + str(number))
+    return one
+
+
+def test_a_snapshot_whose_offsets_are_out_of_date_is_not_used(tmp_path: Path) -> None:
+    path = Path(grown(tmp_path).path)
+    data = path.read_bytes()
+    lines = data.split(b"\n")
+    assert lines[2].count(b"second") == 1
+    path.write_bytes(b"\n".join([*lines[:2], *lines[3:]]))
+    again = journal(tmp_path)
+    assert again.state().values() == ["first", "third"]
+    add(again, "last")
+    assert journal(tmp_path).state().values() == ["first", "third", "last"]
+
+
+@pytest.mark.parametrize("lines", ["[[-5,10]]", "[[10,5]]", "[[0,999999999]]"])
+def test_offsets_that_cannot_be_are_not_followed(tmp_path: Path, lines: str) -> None:
+    path = Path(grown(tmp_path).path)
+    stored = path.read_bytes().split(b"\n")
+    at = next(number for number, line in enumerate(stored) if b'"op":"snapshot"' in line)
+    snapshot = json.loads(stored[at])
+    changed = stored[at].replace(
+        json.dumps(snapshot["lines"], separators=(",", ":")).encode(), lines.encode()
+    )
+    assert changed != stored[at]
+    path.write_bytes(b"\n".join([*stored[:at], changed, *stored[at + 1 :]]))
+    assert journal(tmp_path).state().values() == ["first", "second", "third"]
+
+
+def test_a_snapshot_with_huge_ranges_costs_nothing(tmp_path: Path) -> None:
+    path = Path(grown(tmp_path).path)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"items":[[0,2]]', b'"items":[[0,2],[5,99999999999999]]'))
+    assert journal(tmp_path).state().values() == ["first", "second", "third"]
+
+
+def test_a_child_can_use_a_journal_that_a_thread_held_at_the_fork(tmp_path: Path) -> None:
+    one = journal(tmp_path)
+    add(one, "a")
+    held, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with one.guard:
+            held.set()
+            end.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    pid = os.fork()
+    if not pid:
+        signal.alarm(10)
+        add(one, "b")
+        os._exit(0 if one.state().values() == ["a", "b"] else 1)
+    end.set()
+    thread.join()
+    assert os.waitpid(pid, 0)[1] == 0
+    assert one.state().values() == ["a", "b"]
