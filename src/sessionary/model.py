@@ -106,6 +106,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     `version` is that of the agent which wrote it last.
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
     `archived` is True for one that only the archive has any more.
+    `tags` and `starred` are what the user has given to it, and never part of what the catalogue keeps.
     """
 
     ref: SessionRef
@@ -127,6 +128,8 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     nested: bool = False
     version: str | None = None
     archived: bool = False
+    tags: list[str] = field(default_factory=list)
+    starred: bool = False
 
     @property
     def models(self) -> list[str]:

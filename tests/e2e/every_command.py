@@ -78,6 +78,8 @@ CALLS = {
     "check": ["check", "check {fork}", "check {slug} {feature} {work} {agent}"],
     "repair": ["repair {fork} --dry-run", "repair {fork}"],
     "rename": ["rename {agent} New"],
+    "tag": ["tag {agent} bug"],
+    "star": ["star {agent}"],
     "fork": ["fork {agent} --dry-run", "fork {agent}"],
     "rewind": ["rewind {agent} 1 --dry-run", "rewind {agent} 1"],
     "restore-backup": ["restore-backup {agent} --dry-run", "restore-backup {agent}"],

@@ -1,13 +1,15 @@
 """Finding sessions of other agents: by expressions, by the numbers of the last list, by names and tags of ours."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sessionary.cli import main
-from tests.e2e.driving import Result, Run
+from tests.e2e.driving import COMMAND, Result, Run
 
 LOGIN, CACHE = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000001"
 
@@ -39,6 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("SESSIONARY_HOME", "COLUMNS", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     store(tmp_path, LOGIN, said(LOGIN, "The login race on résumé upload", "在庫を確認"))
@@ -103,3 +106,140 @@ def test_a_hit_opens_at_its_message(run: Run) -> None:
         one for one in run("search", "--regex", "ca[c]he", "--json").json["hits"] if one["part"] == "text"
     )
     assert "▶ message 0" in run("show", hit["locator"]).out
+
+
+def listed(run: Run, *words: str) -> list[str]:
+    return [row["id"] for row in run("list", "--json", *words).json]
+
+
+def test_a_number_is_that_of_a_row_of_the_last_list(run: Run) -> None:
+    assert "no list was printed in this terminal" in run("show", "9").err
+    run("list")
+    assert run("show", "2", "--json").json["id"] == CACHE
+    assert run("show", "1:0", "--json").json["id"] == LOGIN
+    assert run("open", "2").out.rstrip().endswith(CACHE)
+    run("list", "--json", "--sort", "title")
+    assert run("show", "2", "--json").json["id"] == CACHE, "JSON has no numbers"
+    run("list", "--sort", "title")
+    assert run("show", "1", "--json").json["id"] == CACHE
+
+
+def test_a_number_that_the_list_does_not_have(run: Run) -> None:
+    run("list")
+    failed = run("show", "3")
+    assert (failed.code, failed.out) == (10, "")
+    assert "the last list in this terminal has 2 sessions" in failed.err
+    assert run("show", "22", "--json").json["id"] == CACHE, "it is the beginning of an id"
+
+
+def test_a_whole_id_wins_over_a_number(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / ".amplifier" / "projects" / "-w" / "sessions" / "2"
+    folder.mkdir(parents=True)
+    (folder / "transcript.jsonl").write_text('{"role":"user","content":"x"}\n')
+    run("list")
+    assert run("show", "2", "--json").json["id"] == "2"
+
+
+def test_an_equal_list_writes_nothing(run: Run, tmp_path: Path) -> None:
+    run("list")
+    (kept,) = tmp_path.rglob("last-lists.json")
+    before = kept.stat().st_mtime_ns, kept.stat().st_ino
+    run("list")
+    assert (kept.stat().st_mtime_ns, kept.stat().st_ino) == before
+
+
+def test_numbers_that_are_damaged_are_none(run: Run, tmp_path: Path) -> None:
+    run("list")
+    (kept,) = tmp_path.rglob("last-lists.json")
+    kept.write_bytes(b"[[1,")
+    assert "no list was printed" in run("show", "9").err
+
+
+def test_a_session_of_another_agent_is_renamed_tagged_and_starred(run: Run, tmp_path: Path) -> None:
+    stored = {path: path.read_bytes() for path in (tmp_path / ".claude").rglob("*.jsonl")}
+    done = run("rename", CACHE, "The  stale cache", "--json").json
+    assert done == {
+        "id": CACHE, "path": done["path"], "name": "The  stale cache", "before": None,
+        "undo": f"sessionary rename {CACHE} --clear",
+    }  # fmt: skip
+    assert run("tag", "the stale cache", "bug", "#redis", "--json").json["tags"] == ["bug", "redis"]
+    assert run("star", CACHE[:8], "--json").json == {
+        "id": CACHE, "path": done["path"], "starred": True, "before": False,
+        "undo": f"sessionary star {CACHE} --remove",
+    }  # fmt: skip
+    (row,) = run("list", "--tag", "BUG", "--json").json
+    assert (row["id"], row["title"], row["tags"], row["starred"]) == (
+        CACHE,
+        "The stale cache",
+        ["bug", "redis"],
+        True,
+    )
+    assert listed(run, "--starred") == [CACHE]
+    assert listed(run, "--tag", "bug", "--tag", "other") == []
+    assert run("list", "--starred").out.splitlines()[1].endswith("★ The stale cache #bug #redis")
+    head = run("show", CACHE).out.splitlines()[:2]
+    assert head == ["★ The stale cache", "#bug #redis"]
+    (hit,) = (one for one in run("search", "stale cache", "--json").json["hits"] if one["part"] == "title")
+    assert hit["id"] == CACHE
+    assert {path: path.read_bytes() for path in (tmp_path / ".claude").rglob("*.jsonl")} == stored
+
+
+def test_a_name_tags_and_a_star_are_taken_away(run: Run, tmp_path: Path) -> None:
+    for words in (["rename", CACHE, "x"], ["tag", CACHE, "a", "b"], ["star", CACHE]):
+        assert run(*words).code == 0
+    assert run("tag", CACHE, "--remove", "a", "--json").json["undo"] == f"sessionary tag {CACHE} a"
+    assert run("tag", CACHE, "c", "--json").json["undo"] == f"sessionary tag {CACHE} --remove c"
+    assert run("tag", CACHE).out == f"✓ {CACHE} has the tags #b #c\n"
+    for words in (["rename", CACHE, "--clear"], ["tag", CACHE, "--remove", "b", "--remove", "c"]):
+        assert run(*words).code == 0
+    assert run("star", CACHE, "--remove").code == 0
+    (kept,) = tmp_path.rglob("labels.json")
+    assert json.loads(kept.read_bytes()) == {"version": 1, "sessions": []}
+    (row,) = (row for row in run("list", "--json").json if row["id"] == CACHE)
+    assert (row["title"], row["tags"], row["starred"]) == ("Cache is stale", [], False)
+
+
+@pytest.mark.parametrize("tag", ["", "a b", "a,b", "#", "a\x1b"])
+def test_what_is_no_tag(run: Run, tag: str) -> None:
+    failed = run("tag", CACHE, tag)
+    assert (failed.code, failed.out) == (12, "")
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"version":2,"sessions":[]}'])
+def test_a_damaged_file_of_names_is_named_and_kept(run: Run, tmp_path: Path, data: bytes) -> None:
+    run("star", CACHE)
+    (kept,) = tmp_path.rglob("labels.json")
+    kept.write_bytes(data)
+    for words in (["list"], ["star", LOGIN]):
+        failed = run(*words)
+        assert failed.code == 13
+        assert str(kept) in failed.err
+    assert kept.read_bytes() == data
+
+
+def test_raw_prints_the_stored_records(run: Run, tmp_path: Path) -> None:
+    stored = (tmp_path / ".claude" / "projects" / "-w-app" / f"{LOGIN}.jsonl").read_text().splitlines()
+    assert run("show", LOGIN, "--raw").out.splitlines() == stored
+    assert run("show", LOGIN, "--raw", "--tail", "2").out.splitlines() == stored[-2:]
+    assert run("show", f"{LOGIN}:1", "--raw", "--around", "0").out.splitlines() == [stored[1]]
+    assert run("show", LOGIN, "--raw", "--json").code == 2
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--branches"], ["--turns", "1"]])
+def test_what_follow_excludes(run: Run, words: list[str]) -> None:
+    assert run("show", LOGIN, "--follow", *words).code == 2
+
+
+def test_follow_prints_what_is_added_until_it_is_interrupted(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-w-app" / f"{LOGIN}.jsonl"
+    more = said(LOGIN, "The login race on résumé upload", "在庫を確認", "And one more")[2]
+    command = [*COMMAND, "show", LOGIN, "--follow", "--tail", "1", "--jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["index"] == 5
+        with path.open("a") as file:
+            file.write(json.dumps(more | {"uuid": "new"}) + "\n")
+        added = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    assert (added["index"], added["turn"], added["text"]) == (6, 3, "And one more")

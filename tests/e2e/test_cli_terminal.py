@@ -130,7 +130,7 @@ def completed(words: str) -> list[str]:
 def test_a_shell_completes_commands_and_options() -> None:
     assert completed("sessionary ") == list(COMMANDS)
     assert completed("sessionary sh") == ["show"]
-    assert completed("sessionary list --s") == ["--since", "--sort"]
+    assert completed("sessionary list --s") == ["--since", "--starred", "--sort"]
     assert "--dry-run" in completed("sessionary mv --")
 
 

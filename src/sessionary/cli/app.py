@@ -27,6 +27,8 @@ COMMANDS = (
     "check",
     "repair",
     "rename",
+    "tag",
+    "star",
     "fork",
     "rewind",
     "restore-backup",
@@ -43,6 +45,7 @@ COMMANDS = (
 
 _MODULES = {
     **dict.fromkeys(("rename", "fork", "rewind", "restore-backup"), "changes_cmd"),
+    **dict.fromkeys(("tag", "star"), "labels_cmd"),
     "trash": "undo_cmd",
     **dict.fromkeys(("work", "brainstorm", "feature", "archive", "sync"), "groups"),
 }

@@ -31,13 +31,16 @@ Examples:
   sessionary rename latest --clear           the title is the first message again
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @click.argument("name", metavar="NAME", required=False)
 @options.home
 @click.option("--clear", is_flag=True, help="Remove the name.")
 @options.json_result
 def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
+
+    The name of a session that Sessionary can only read is kept in the data folder, as tags are; the files of its
+    agent stay unchanged.
 
     Undo: set the old name again; the command is printed.
     """
@@ -46,7 +49,7 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
     if name is not None and not name.strip():
         raise click.UsageError("NAME is empty; --clear removes the name")
     workspace = homes.workspace(home)
-    ref, word = to_change(workspace, session)
+    ref, word = to_change(workspace, session, able=None)
     before = workspace.rename(ref, name)
     what = "has no name now" if name is None else f"is now named {one_line(name)}"
     return changing.finish(

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import formatting, homes, options, output, table
+from sessionary.cli import formatting, homes, last_list, options, output, table
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import fit, one_line
@@ -75,6 +75,8 @@ Examples:
     multiple=True,
     help="Only this health; `damaged` is any except ok. May be repeated.",
 )
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag. May be repeated.")
+@click.option("--starred", is_flag=True, help="Only with a star.")
 @click.option(
     "--sort",
     type=click.Choice(["changed", "date", *_SORTS]),
@@ -101,6 +103,8 @@ def list_command(
     model: str | None,
     branch: str | None,
     healths: tuple[str, ...],
+    tags: tuple[str, ...],
+    starred: bool,
     sort: str,
     limit: int,
     json_: bool,
@@ -114,13 +118,17 @@ def list_command(
     `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that only the
     archive has any more.
 
+    On a terminal the rows are numbered: `sessionary show 3` and every other command takes the number of a row in the
+    last list of the same terminal instead of an id. A star and tags are shown at the title.
+
     HEALTH is the worst problem found: ok; stray (bytes that are not a record); hides (data that other readers
     do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
     details.
     """
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
-    wanted = Filter(kinds, model, branch, [health for word in healths for health in _HEALTHS[word]])
+    accepted = [health for word in healths for health in _HEALTHS[word]]
+    wanted = Filter(kinds, model, branch, accepted, [tag.removeprefix("#") for tag in tags], starred)
     chosen = [
         one
         for one in of_project(workspace, found, project, failure)
@@ -166,6 +174,9 @@ def _print(
     if with_tokens:
         counts = [formatting.quantity(_tokens(one)) for one, _, _ in rows]
         drawn.insert(-2, Column("TOKENS", counts, right=True))
+    last_list.remember([one.ref for one, _, _ in rows])
+    if output.is_terminal():  # a pipe gets the columns that scripts know, in the same order
+        drawn.insert(0, Column("#", [str(at + 1) for at in range(len(rows))], right=True))
     with output.paged():
         output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 
@@ -202,6 +213,10 @@ def _title(summary: Summary, depth: int) -> str:
     title, parent = summary.title or "-", summary.parent
     if summary.archived:
         title = f"(archived) {title}"
+    if summary.starred:
+        title = f"★ {title}"
+    if summary.tags:
+        title = " ".join((title, *(f"#{tag}" for tag in summary.tags)))
     if depth:
         return "  " * (depth - 1) + "└ " + one_line(title)
     if parent and parent != summary.ref.session_id:

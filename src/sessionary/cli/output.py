@@ -28,7 +28,7 @@ _PIECE = 500  # lines
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _ASCII = str.maketrans(
     {
-        **dict(zip("✓✗…▸·→×»«└├▶●←•", "+x~>->x><`|>*<*", strict=True)),
+        **dict(zip("✓✗…▸·→×»«└├▶●←•★", "+x~>->x><`|>*<**", strict=True)),
         **dict.fromkeys("━═─", "-"),
         **dict.fromkeys("┃┆│▌", "|"),
         **dict.fromkeys("┏┓┗┛┡┩╇┳┻┼┬┴┤╭╮╰╯┌┐┘", "+"),

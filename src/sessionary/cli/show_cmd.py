@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -51,6 +52,8 @@ Examples:
   sessionary show 3f0c81d2 --turns 3..7 --full | less -R
   sessionary show latest --turns -1  the last turn
   sessionary show latest --tail 5
+  sessionary show latest --follow --tail 5  until Ctrl-C
+  sessionary show 3f0c81d2:14 --raw --around 0  the stored record
   sessionary show 3f0c81d2:14        the message of a search hit
   sessionary show ~/backup/session.jsonl
   sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
@@ -79,6 +82,10 @@ Examples:
     is_flag=True,
     help="Show also the messages outside of the conversation: on branches that were left, and of sub-agents.",
 )
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on with new messages as the agent writes them, until Ctrl-C."
+)
+@click.option("--raw", is_flag=True, help="Print the stored record of each message, unchanged, one per line.")
 @options.as_json("the messages", "one message")
 def show_command(
     target: str,
@@ -88,6 +95,8 @@ def show_command(
     around: int | None,
     full: bool,
     branches: bool,
+    follow: bool,
+    raw: bool,
     json_: bool,
     jsonl: bool,
 ) -> int:
@@ -95,6 +104,9 @@ def show_command(
 
     ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, as printed by `sessionary
     search`, shows that message in full with the messages around it.
+
+    With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. With
+    --raw, a record that holds several messages is printed once; keys of encryption are masked, and nothing else.
     """
     workspace = homes.workspace(home)
     found, index = _resolved(workspace, target)
@@ -102,43 +114,107 @@ def show_command(
         raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
+    if raw and (json_ or jsonl or full):
+        raise click.UsageError("--raw excludes --json, --jsonl and --full")
+    if follow and (json_ or branches or turns is not None or index is not None):
+        raise click.UsageError("--follow excludes --json, --branches, --turns and ID:INDEX")
+    if follow:
+        _follow(workspace, found, tail, full=full, raw=raw, jsonl=jsonl)
     summary = None if isinstance(found, Path) else workspace.summary(found)
     problems = list(workspace.check(found)) if summary is None else summary.problems
     messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
     window = None if index is None else _window(index, AROUND if around is None else around)
-    first = 0
-    if tail is not None:
-        first = max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
-        if json_ or jsonl:
-            messages = (message for message in messages if message.index >= first)
-    elif window is None:
-        if turns is not None and min(turns[0], turns[1] or 0) < 0:
-            turns = _from_the_end(turns, numbered(_read(workspace, found, problems)))
-        messages = _chosen(messages, turns)
-    elif json_ or jsonl:
-        messages = _within(messages, window)
-    if jsonl:
-        output.values(map(documents.of_message, messages))
-    elif json_:
-        output.value({
-            "id": found.name if isinstance(found, Path) else found.session_id,
-            "messages": list(map(documents.of_message, messages)),
-            "problems": list(map(documents.of_problem, problems)),
-        })  # fmt: skip
+    first = _first(workspace, found, problems, tail)
+    if window is None and tail is None:
+        messages = _chosen(messages, _turns(workspace, found, problems, turns))
+    if json_ or jsonl or raw:
+        narrow = (message for message in messages if message.index >= first)
+        only = narrow if window is None else _within(messages, window)
+        _print_records(workspace, found, only, problems, raw=raw, jsonl=jsonl)
     else:
-        page = Page(
-            output.width(),
-            full=full,
-            now=datetime.now(UTC),
-            window=window,
-            first=first,
-            draw=output.is_terminal(),
-        )
+        now, draw = datetime.now(UTC), output.is_terminal()
+        page = Page(output.width(), full=full, now=now, window=window, first=first, draw=draw)
         with output.paged():
             lines = page.lines(messages if window is None else _up_to(messages, window))
             _print(_head(workspace, summary), lines)
     _tell(problems, home, found)
     return 0
+
+
+def _first(workspace: Workspace, found: Target, problems: list[Problem], tail: int | None) -> int:
+    """The index of the first message to show."""
+    if tail is None:
+        return 0
+    return max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
+
+
+def _turns(workspace: Workspace, found: Target, problems: list[Problem], turns: Turns | None) -> Turns | None:
+    """The turns to show, counted from the first."""
+    if turns is None or min(turns[0], turns[1] or 0) >= 0:
+        return turns
+    return _from_the_end(turns, numbered(_read(workspace, found, problems)))
+
+
+def _print_records(
+    workspace: Workspace,
+    found: Target,
+    messages: Iterator[Numbered],
+    problems: list[Problem],
+    *,
+    raw: bool,
+    jsonl: bool,
+) -> None:
+    """Print messages for programs: as they are stored, or as JSON."""
+    if raw:
+        with output.paged():
+            _print_raw(workspace, found, messages)
+    elif jsonl:
+        output.values(map(documents.of_message, messages))
+    else:
+        output.value({
+            "id": found.name if isinstance(found, Path) else found.session_id,
+            "messages": list(map(documents.of_message, messages)),
+            "problems": list(map(documents.of_problem, problems)),
+        })  # fmt: skip
+
+
+def _follow(
+    workspace: Workspace, found: Target, tail: int | None, *, full: bool, raw: bool, jsonl: bool
+) -> NoReturn:
+    """Print a session and what is added to it, until the user interrupts.
+
+    Raises:
+        Invalid: it is a file.
+        NotFound: the session is gone.
+    """
+    if isinstance(found, Path):
+        raise Invalid(
+            f"--follow needs a session: {found} is a file", path=found, hint="give the id of a session"
+        )
+    first = 0 if tail is None else max(sum(1 for _ in workspace.messages(found)) - tail, 0)
+    messages = workspace.follow(found, idle=output.flush)
+    if raw or jsonl:
+        new = (message for message in messages if message.index >= first)
+        _print_records(workspace, found, new, [], raw=raw, jsonl=jsonl)
+    else:
+        page = Page(output.width(), full=full, now=datetime.now(UTC), first=first, draw=output.is_terminal())
+        _print(_head(workspace, workspace.summary(found)), page.lines(messages))
+    raise AssertionError("a session that is followed has no end")
+
+
+def _print_raw(workspace: Workspace, found: Target, messages: Iterable[Numbered]) -> None:
+    """Print the stored record of each message once; what a terminal would obey is made visible there."""
+    before = None
+    for message in messages:
+        place = message.message.place
+        if place == before:
+            continue
+        before = place
+        stored = workspace.raw(found, place)
+        if output.is_terminal():
+            output.line(harmless(stored.decode("utf-8", "backslashreplace")))
+        else:
+            output.raw(stored)
 
 
 def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
@@ -264,7 +340,10 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     if summary is None:
         return
     if summary.title:
-        yield output.paint(fit(one_line(summary.title), output.width()), "bold")
+        star = "★ " if summary.starred else ""
+        yield output.paint(fit(star + one_line(summary.title), output.width()), "bold")
+    if summary.tags:
+        yield fit(one_line(" ".join(f"#{tag}" for tag in summary.tags)), output.width())
     yield one_line(summary.ref.session_id)
     facts = [
         formatting.count(summary.messages, "message"),

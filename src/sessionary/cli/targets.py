@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sessionary.cli import options, output
+from sessionary.cli import last_list, options, output
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import one_line, short_path
 from sessionary.errors import Invalid, NotFound, StorageFailed
@@ -28,6 +29,8 @@ def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) 
     Raises:
         NotFound: no session and no file matches.
         AmbiguousId: it is the beginning of several ids, or the name of several sessions.
+
+    A number is that of a row of the last list, unless a session has it as its whole id.
     """
     path = os.path.expanduser(word)
     if os.path.isdir(path):
@@ -36,7 +39,19 @@ def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) 
         return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"no file or folder {word}", path=word)
-    return workspace.find(word, able=able)
+    return _found(workspace, word, able)
+
+
+def _found(workspace: Workspace, word: str, able: Capability | None) -> SessionRef:
+    """The session of an id, a name, or a number of the last list; raises as `resolve`."""
+    if not last_list.is_number(word) or workspace.has_id(word):
+        return workspace.find(word, able=able)
+    try:
+        return last_list.session(word)
+    except NotFound:
+        with suppress(NotFound):  # it may be the beginning of an id
+            return workspace.find(word, able=able)
+        raise
 
 
 def session(workspace: Workspace, word: str) -> SessionRef:
@@ -59,10 +74,15 @@ class Named(NamedTuple):
     word: str
 
 
-def to_change(workspace: Workspace, word: str) -> Named:
+def to_change(workspace: Workspace, word: str, able: Capability | None = Capability.CHANGES) -> Named:
     """Return the session to change that a word names: its id, the beginning of that, its name, or its folder.
 
     Unlike for reading, a file or folder of that name in the current folder does not win over an id.
+
+    Args:
+        workspace: where to look.
+        word: the argument.
+        able: for `latest`, what the layout of the session must grant; None for any session.
 
     Raises:
         NotFound: no session matches.
@@ -70,7 +90,7 @@ def to_change(workspace: Workspace, word: str) -> Named:
         Invalid: the word names a file, or is empty.
     """
     if not is_path(word):
-        ref = workspace.find(word, able=Capability.CHANGES)
+        ref = _found(workspace, word, able)
         return Named(ref, ref.session_id)
     path = os.path.abspath(os.path.expanduser(word))
     if os.path.isfile(path):

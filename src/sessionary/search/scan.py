@@ -302,7 +302,9 @@ def _newer_title(known: Fact | None, stated: Fact) -> Fact | None:
 
 
 def _stated_title(target: Target) -> str | None:
-    """Return the title that is stored beside the conversation; None without one."""
+    """Return the title that the user gave, or that is stored beside the conversation; None without one."""
+    if target.name is not None:
+        return target.name
     layout = target.layout
     return layout.stated_title(target.ref) if isinstance(layout, HasTitles) else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from sessionary.layouts.base import HasRecency, Layout, Recency
@@ -24,6 +25,7 @@ class Target(NamedTuple):
         changed: nothing in it is newer, in seconds since 1970; None if that is unknown.
         size: the bytes of its conversation.
         has_documents: it is stored in documents, whose damage only its summary reports.
+        name: the title that the user gave to it; None for that of its agent.
     """
 
     ref: SessionRef
@@ -31,10 +33,14 @@ class Target(NamedTuple):
     changed: float | None = None
     size: int = 0
     has_documents: bool = False
+    name: str | None = None
 
 
 def targets(
-    layout_of: Callable[[SessionRef], Layout], catalog: Catalog, refs: Iterable[SessionRef]
+    layout_of: Callable[[SessionRef], Layout],
+    catalog: Catalog,
+    refs: Iterable[SessionRef],
+    names: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> list[Target]:
     """The sessions in the order in which they are searched.
 
@@ -42,6 +48,7 @@ def targets(
         layout_of: returns the layout of a session.
         catalog: knows when sessions changed that must be read for it.
         refs: the sessions.
+        names: the titles that the user gave to sessions, by kind and id.
     """
     found: list[tuple[float, str, Target]] = []
     for layout, those in groupby(refs, layout_of):
@@ -52,7 +59,8 @@ def targets(
         )
         for ref, recent in recencies:
             newest = _OLDEST if recent.newest is None else recent.newest
-            target = Target(ref, layout, recent.changed, recent.size, has_documents=in_files is None)
+            name = names.get((ref.kind, ref.session_id))
+            target = Target(ref, layout, recent.changed, recent.size, in_files is None, name)
             found.append((newest, ref.session_id, target))
     return [target for _, _, target in sorted(found, key=lambda one: one[:2], reverse=True)]
 

@@ -44,6 +44,8 @@ def of_summary(summary: Summary, prices: Prices) -> dict[str, Any]:
         "unpriced": used.unpriced if states_usage else None,
         "stated_cost": dollars(used.usage.cost),
         "archived": summary.archived,
+        "tags": summary.tags,
+        "starred": summary.starred,
     }
 
 

@@ -16,12 +16,16 @@ class Filter(NamedTuple):
         model: one of their models has this text in its name, in any case.
         branch: the git branch that they worked on.
         healths: their health is one of these; empty for any.
+        tags: they have all of these tags, in any case.
+        starred: they have a star.
     """
 
     kinds: Collection[str] = ()
     model: str | None = None
     branch: str | None = None
     healths: Collection[str] = ()
+    tags: Collection[str] = ()
+    starred: bool = False
 
     def holds(self, one: Summary) -> bool:
         """True for a session that is to be listed."""
@@ -29,5 +33,7 @@ class Filter(NamedTuple):
             (not self.kinds or one.ref.kind in self.kinds)
             and (self.branch is None or one.branch == self.branch)
             and (not self.healths or one.health in self.healths)
+            and (not self.starred or one.starred)
+            and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in one.tags}
             and (self.model is None or any(self.model.casefold() in name.casefold() for name in one.models))
         )

@@ -27,6 +27,7 @@ from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key
 from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import Found, gathered, in_turn
+from sessionary.workspace.labels import Label, Labels, labelled, with_label
 from sessionary.workspace.naming import short_ids
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
@@ -63,6 +64,7 @@ class Sessions:
             *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.LAYOUTS),
             *(layout_in(self._root, kind, fs) for kind in IN_PROJECTS if has_sessions(self._root, kind, fs)),
         )
+        self._labels = Labels(fs)
         self._by_kind = {layout.name: layout for layout in self.layouts}
         self.archived: ArchiveView = ArchiveView(
             ((layout.name, str(layout.home)) for layout in self.layouts),
@@ -91,10 +93,14 @@ class Sessions:
         return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
     def summaries(self) -> Iterator[Summary]:
-        """As `refs`, the summary of each. Reads only what has changed."""
+        """As `refs`, the summary of each, with the names, tags and stars of the user. Reads only what has changed.
+
+        Raises:
+            Corrupt: the file of names and tags is damaged.
+        """
         seen = set[Key]()
         found = (_noted(self.catalog.summaries(one), lambda one: _key(one.ref), seen) for one in self.layouts)
-        return in_turn(chain(found, [self.archived.summaries(seen)]))
+        return labelled(in_turn(chain(found, [self.archived.summaries(seen)])), self._labels.known())
 
     def summary(self, ref: SessionRef) -> Summary:
         """The summary of one session. Reads only what has changed.
@@ -104,10 +110,14 @@ class Sessions:
         """
         layout = self.layout_of(ref)
         if layout is self._by_kind.get(ref.kind):
-            return self.catalog.summary(layout, ref)
+            return with_label(self.catalog.summary(layout, ref), self._labels.of(ref))
         from sessionary.layouts.summary import summary_of  # here, since a list has the catalogue
 
-        return summary_of(layout, ref)  # of restored files, which are not kept
+        return with_label(summary_of(layout, ref), self._labels.of(ref))  # restored files are not kept
+
+    def label(self, ref: SessionRef) -> Label:
+        """The name, tags and star that the user gave to a session; see `labels`."""
+        return self._labels.of(ref)
 
     def title(self, ref: SessionRef) -> str | None:
         """The title of one session; often cheaper than its summary.
@@ -117,7 +127,7 @@ class Sessions:
         """
         from sessionary.layouts.summary import title_of  # here, since a list has the catalogue
 
-        return title_of(self.layout_of(ref), ref)
+        return self._labels.of(ref).name or title_of(self.layout_of(ref), ref)
 
     def find(
         self,
@@ -164,6 +174,10 @@ class Sessions:
             path=self.home,
             hint=f"`sessionary list --all` shows those in {self.home}",
         )
+
+    def has_id(self, session_id: str) -> bool:
+        """True if a session has exactly this id. Folders that cannot be read are passed over."""
+        return any(ref.session_id == session_id for ref in gathered(self.refs())[0])
 
     def ref_for_path(self, folder: Path) -> SessionRef:
         """The session in a folder.

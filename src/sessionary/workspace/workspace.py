@@ -12,16 +12,22 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
-from sessionary.model import Aside, Inherited, Message, Problem, SessionRef, Severity, Summary
+from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered
+from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
+from sessionary.workspace.stores import IN_PROJECTS
 
 if TYPE_CHECKING:
+    import threading
+
     from sessionary.catalog import Rows
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
     from sessionary.layouts.amplifier.project_rename import Move
@@ -125,6 +131,8 @@ class Workspace(Sessions):
         model: str | None = None,
         branch: str | None = None,
         health: str | None = None,
+        tag: str | None = None,
+        starred: bool = False,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> builtins.list[Summary]:
@@ -138,6 +146,8 @@ class Workspace(Sessions):
             model: only sessions in which a model with this text in its name wrote.
             branch: only sessions on this git branch.
             health: only sessions of this health.
+            tag: only sessions with this tag.
+            starred: only sessions with a star.
             since: only sessions that changed at this time or later; needs a time zone.
             until: only sessions that changed before.
 
@@ -149,7 +159,14 @@ class Workspace(Sessions):
             Filter,  # here and below: what a list of the command line does not need
         )
 
-        wanted = Filter(() if kind is None else (kind,), model, branch, () if health is None else (health,))
+        wanted = Filter(
+            () if kind is None else (kind,),
+            model,
+            branch,
+            () if health is None else (health,),
+            () if tag is None else (tag,),
+            starred,
+        )
         found = builtins.list(filter(wanted.holds, self.summaries()))
         if project is not None:
             found = self.of_project(project, found)
@@ -202,6 +219,46 @@ class Workspace(Sessions):
                 return
             if one.index >= first:
                 yield one
+
+    def follow(
+        self,
+        ref: SessionRef,
+        *,
+        interval: float = 1.0,
+        stop: Callable[[], bool] | threading.Event | None = None,
+        idle: Callable[[], object] = lambda: None,
+    ) -> Iterator[Numbered]:
+        """The messages of a session, then those that are added, as soon as they are stored; does not end by itself.
+
+        Only what was added is read, of layouts that can go on from a cursor. Messages that change later are not
+        yielded again, and those outside of the conversation are left out.
+
+        Args:
+            ref: the session.
+            interval: seconds between two looks where no event of the file system announces a change.
+            stop: ends the iteration when it is set, or returns True.
+            idle: called whenever everything was yielded, before a wait.
+
+        Raises:
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.workspace.following import follow
+
+        return follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
+
+    def raw(self, target: Target, place: Place) -> bytes:
+        """The bytes of the stored record at the place of a message, with keys of encryption masked.
+
+        Raises:
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
+        """
+        if isinstance(target, SessionRef):
+            return self.layout_of(target).raw(target, place)
+        from sessionary.layouts.jsonl import raw_line
+
+        return raw_line(self._fs, str(target), place.byte or 0)
 
     def check(self, target: Target) -> Iterator[Problem]:
         """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.
@@ -357,17 +414,18 @@ class Workspace(Sessions):
         from sessionary.search.targets import targets
 
         if isinstance(query, str):
-            found = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
-            if not found or not all(one.wanted for one in found):
+            alternatives = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
+            if not alternatives or not all(one.wanted for one in alternatives):
                 raise Invalid("a search needs words", hint="give at least one word that a message contains")
-            query = Query((), alternatives=found)
+            query = Query((), alternatives=alternatives)
         search, asked = Search(query), builtins.list[SessionRef]()
         for ref in self.refs() if refs is None else refs:
             if (fault := self.archived.fault(ref)) is None:
                 asked.append(ref)
             else:
                 search.stats.damaged.append((ref, fault))
-        return Hits(search, targets(self.layout_of, self.catalog, asked), limit)
+        names = {key: one.name for key, one in self._labels.known().items() if one.name is not None}
+        return Hits(search, targets(self.layout_of, self.catalog, asked, names), limit)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
@@ -589,11 +647,46 @@ class Workspace(Sessions):
         return self._store(ref, "restore-backup").restore_backup(ref.session_id, which, dry_run=dry_run)
 
     def rename(self, ref: SessionRef, name: str | None) -> str | None:
-        """Set or remove the name of a session, which is its title in lists; return the name that it had."""
+        """Set or remove the name of a session, which is its title in lists; return the name that it had.
+
+        That of another agent's session is kept as its tags are, and its store stays unchanged.
+
+        Durability: the new name survives a power cut when this returns; if it fails, the old one remains.
+
+        Raises:
+            Unsupported: it is a work session, a brainstorm or a feature, which have names of their own.
+        """
+        if not self.grants(ref, Capability.CHANGES) and ref.kind not in IN_PROJECTS:
+            text = None if name is None else " ".join(name.split()) or None
+            return self._labels.change(ref, lambda one: replace(one, name=text)).name
         store = self._store(ref, "rename")
         before = store.get_metadata(ref.session_id).get("name")
         store.update_metadata(ref.session_id, {"name": name})
         return before if isinstance(before, str) and before.strip() else None
+
+    def tag(self, ref: SessionRef, add: Iterable[str] = (), remove: Iterable[str] = ()) -> builtins.list[str]:
+        """Add tags to a session of any kind and remove others; return the tags that it had.
+
+        Tags are kept in the data folder of the user, and never written into the store of an agent.
+
+        Durability: as `rename`.
+
+        Raises:
+            Invalid: a tag is empty, or has blanks or commas.
+            Corrupt: the file of names and tags is damaged.
+            Locked, StorageFailed: it cannot be written.
+        """
+        added, removed = set(map(tag_of, add)), set(map(tag_of, remove))
+        return self._labels.change(
+            ref, lambda one: replace(one, tags=sorted(set(one.tags) - removed | added))
+        ).tags
+
+    def star(self, ref: SessionRef, *, on: bool = True) -> bool:
+        """Give a session of any kind a star, or take it away; return whether it had one. Raises as `tag`.
+
+        Durability: as `rename`.
+        """
+        return self._labels.change(ref, lambda one: replace(one, starred=on)).starred
 
     def trash(self, ref: SessionRef) -> str:
         """Move a session to the trash; return its folder there. `undo` restores it."""

@@ -448,7 +448,6 @@ def test_every_reading_command_reads_them(
     ):
         assert main(words_given) == 0
         assert expected in capsys.readouterr().out
-    assert main(["rename", "a1b2c3d4", "x"]) != 0
 
 
 def test_what_was_rewound_is_shown_on_request_and_found(
