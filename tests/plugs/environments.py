@@ -18,7 +18,7 @@ FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk", "p
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
 PEERS = {
     "langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),
-    "google-adk": ("aiosqlite", "sqlalchemy"),
+    "google-adk": ("aiosqlite", "sqlalchemy[asyncio]"),
 }
 """What the tests of a framework need beside its extra."""
 INSTALL_SECONDS = 900
@@ -37,7 +37,8 @@ def suite(name: str) -> Path:
 
 def folder_of(name: str) -> Path:
     """Where an environment lies, or is to lie."""
-    return CACHE / f"{name}-{sha256(constraints(name).read_bytes()).hexdigest()[:12]}"
+    made_of = constraints(name).read_bytes() + repr(PEERS.get(name)).encode()
+    return CACHE / f"{name}-{sha256(made_of).hexdigest()[:12]}"
 
 
 def missing(name: str) -> str | None:

@@ -98,8 +98,8 @@ class DurableConversationStore(ConversationStore):  # type: ignore[misc]
         def decide(state: State) -> Change:
             if _revision(state) != expected:
                 raise ConversationConflict(record.conversation_id)
-            known = {entry["id"] for entry in dumped} | state.keys.keys()
-            if record.head_id is not None and record.head_id not in known:
+            given = {None, *(entry["id"] for entry in dumped)}
+            if record.head_id not in given and record.head_id not in state.keys:
                 raise ConversationConflict(record.conversation_id)
             added = [entry for entry in dumped if entry["id"] not in state.keys]
             shown = {"items": _shown(state, record.head_id, added)}
@@ -194,7 +194,10 @@ def _shown(state: State, head_id: str | None, added: Sequence[Any]) -> Spans:
     numbers = {entry["id"]: state.next_item + place for place, entry in enumerate(added)}
     if added and added[0]["parent_id"] == before.get("head_id") and added[-1]["id"] == head_id:
         spans = [(first, last) for first, last in state.value(VIEW, "items") or []]
-        return spans_of([*(n for first, last in spans for n in range(first, last + 1)), *numbers.values()])
+        begins = state.next_item
+        if spans and spans[-1][1] == begins - 1:
+            begins = spans.pop()[0]
+        return [*spans, (begins, state.next_item + len(added) - 1)]
     parents = {entry["id"]: entry["parent_id"] for entry in added}
     line: list[int] = []
     while head_id is not None:
