@@ -152,8 +152,10 @@ class Catalog:
                 found = connection.execute(
                     f"SELECT {_OF_PROBLEMS} FROM problems WHERE {where} ORDER BY place, number", key
                 )
-                for place, code, severity, *rest in found:
-                    problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
+                for stored_place, code, severity, *rest in found:
+                    problems.setdefault(str(stored_place), []).append(
+                        Problem(code, Severity(severity), *rest)
+                    )
                 rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE {where}", key)
                 known = {}
                 for *row, fingerprint, checksum in rows:

@@ -6,6 +6,9 @@ from sessionary.plugs.claude_agent_sdk import DurableSessionStore
 options = ClaudeAgentOptions(session_store=DurableSessionStore())
 """
 
+# The framework is in an environment of its own, not in that of the type checker.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import logging

@@ -8,6 +8,9 @@
 `adk web --session_service_uri=sessionary://` finds it by a `services.yaml` beside the agent.
 """
 
+# The framework is in an environment of its own, not in that of the type checker.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import os

@@ -8,6 +8,9 @@ A thread is one journal. Each element of a list in the state is stored once: a l
 the list in the parent checkpoint, and the elements that follow. So a step writes what it added, not the whole state.
 """
 
+# The framework is in an environment of its own, not in that of the type checker.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json

@@ -7,6 +7,9 @@ conversation = await store.load("customer-1") or Conversation(conversation_id="c
 await store.save(await agent.run("Hello", conversation=conversation))
 """
 
+# The framework is in an environment of its own, not in that of the type checker.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import json

@@ -7,13 +7,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from sessionary.disk.flush_policy import check_durability
 from sessionary.errors import Invalid
 from sessionary.layouts.records.journal import RecordJournal, begins_in
 from sessionary.xdg import data_folder
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -31,12 +32,14 @@ def folder_of(framework: str, folder: str | os.PathLike[str] | None) -> str:
     return os.path.join(data, framework)
 
 
-async def in_thread(function: Callable[..., Result], *arguments: object) -> Result:
+async def in_thread(
+    function: Callable[Given, Result], *arguments: Given.args, **options: Given.kwargs
+) -> Result:
     """Call a function that blocks in a thread, and wait for its outcome even if the caller is cancelled.
 
     A write that was begun is finished: what a caller sees as cancelled would otherwise be stored a moment later.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **options))
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:

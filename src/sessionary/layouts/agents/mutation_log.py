@@ -257,22 +257,32 @@ def _has(holder: Any, key: str | int) -> bool:
 
 def _changed(holder: Any, path: tuple[str | int, ...], record: dict[str, Any]) -> bool:
     """Change a value within a request; False if there is nothing at the path."""
-    for key in path[:-1]:
-        if not _has(holder, key):
+    for step in path[:-1]:
+        if not _has(holder, step):
             return False
-        holder = holder[key]
-    key, kind, value = path[-1], record["kind"], record.get("v")
+        holder = holder[step]
+    key: Any = path[-1]
+    kind, value = record["kind"], record.get("v")
     if isinstance(holder, list) and kind == SET and key == len(holder):
         holder.append(value)
         return True
     if not _has(holder, key) and not (isinstance(holder, dict) and isinstance(key, str)):
         return False
     if kind == PUSH:
-        old = holder[key] if _has(holder, key) else None
-        holder[key] = list_of(old)
+        kept = list_of(_get(holder, key)) if _has(holder, key) else []
         if _is_index(record.get("i")):
-            del holder[key][record["i"] :]
-        holder[key].extend(list_of(value))
-    else:
-        holder[key] = value if kind == SET else None
+            del kept[record["i"] :]
+        kept.extend(list_of(value))
+        value = kept
+    elif kind != SET:
+        value = None
+    _put(holder, key, value)
     return True
+
+
+def _get(holder: Any, key: Any) -> Any:
+    return holder[key]
+
+
+def _put(holder: Any, key: Any, value: Any) -> None:
+    holder[key] = value
