@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from sessionary.disk.fs import Fs
 from sessionary.errors import StorageFailed
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.state import State
+from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 from tests.support.faults import Effect, Fault, FaultFs, sweep
 from tests.support.recorder import RecordingFs
 from tests.support.survivors import materialise, survivors
 from tests.support.sweeps import crash_sweep
 
 NAME = "openai-agents"
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
 LONG = [letter * 700 for letter in "abcd"]
 TORN = b'{"n":3,"at":"x","op":"chan'
@@ -281,3 +284,27 @@ def test_the_call_for_a_snapshot_makes_one(tmp_path: Path) -> None:
     one = journal(tmp_path)
     snapshot(one)
     assert b'"op":"snapshot"' in Path(one.path).read_bytes()
+
+
+def test_the_label_of_a_moved_session_is_old_or_new(tmp_path: Path) -> None:
+    def moved(folder: str) -> None:
+        setup(folder)
+        one = Path(journal(folder).path)
+        one.rename(one.with_name("two.records"))
+
+    def run(fs: RecordingFs) -> None:
+        layout = RecordsSyncLayout(Path(fs.root, "f"), fs)
+        layout.set_parent(layout.place(".", "two"), "one", NOW)
+        fs.mark("labelled")
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        layout = RecordsSyncLayout(Path(folder, "f"))
+        (ref,) = layout.discover()
+        assert layout.parent(ref) in (("one",) if acked else (None, "one"))
+        layout.set_parent(ref, "one", NOW)
+        two = RecordJournal(Path(folder, "f"), NAME, "two", durability="none")
+        assert world_of(two) == (["a", "c"], {"x": 1})
+
+    report = crash_sweep(moved, run, check, tmp_path)
+    assert report.states > 3
+    assert not report.violations, report.describe()

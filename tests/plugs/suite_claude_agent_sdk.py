@@ -158,9 +158,13 @@ def test_the_commands_read_sessions_and_sub_agents(folder: Path) -> None:
     workspace = Workspace(folder.parent)
     found = {one.ref.session_id: one for one in workspace.list()}
     assert found[ID].title == "Fix the login race"
-    assert (found[ID].cwd, found[ID].nested, found[ID].ref.project) == ("/home/u/app", False, "-home-u-app")
+    assert (found[ID].cwd, found[ID].nested, found[ID].ref.project) == (
+        "/home/u/app",
+        False,
+        "claude-agent-sdk/-home-u-app",
+    )
     nested = found["subagents/agent-1"]
-    assert (nested.nested, nested.parent, nested.ref.project) == (True, ID, "-home-u-app")
+    assert (nested.nested, nested.parent, nested.ref.project) == (True, ID, "claude-agent-sdk/-home-u-app")
     assert [hit.ref.session_id for hit in workspace.search("tests")] == ["subagents/agent-1"]
 
 

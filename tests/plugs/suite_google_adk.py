@@ -379,7 +379,7 @@ def test_the_runner_and_the_commands(folder: Path) -> None:
     (summary,) = workspace.list()
     assert (summary.ref.session_id, summary.ref.project, summary.title, summary.turns, summary.messages) == (
         "one",
-        "app/user",
+        "google-adk/app/user",
         "Fix the login race",
         2,
         4,

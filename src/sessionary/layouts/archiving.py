@@ -61,6 +61,7 @@ class ArchiveLayout:
     name: ClassVar[str] = ""
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     side_files: ClassVar[tuple[str, ...]] = ()
+    projects_are_folders: ClassVar[bool] = True
 
     def __init__(self, inner: Layout, fs: Fs, scratch: str, pack: Pack) -> None:
         self.inner = inner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from sessionary.layouts.base import Layout, PartKind
 from sessionary.layouts.fields import Merged
@@ -60,6 +60,9 @@ class SyncLayout(Layout, Protocol):
     The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
     than that of the layout: what lies beside its sessions and is to be carried too.
     """
+
+    projects_are_folders: ClassVar[bool]
+    """True if a project is a folder of this machine, which has another name on others; else all use one name."""
 
     def project(self) -> str | None:
         """The one project here to which all of its sessions belong; None if each lies in a project of its own."""

@@ -107,7 +107,7 @@ class Engine(Step):
         self.layout = layout
         self.remote = remote if isinstance(remote, RetryingRemote) else RetryingRemote(remote, sleep=sleep)
         self.states = States(os.fspath(state_dir), fs)
-        self.projects = projects or SameNames()
+        self.projects = projects if projects is not None and layout.projects_are_folders else SameNames()
         rules = rules or Rules()
         super().__init__(
             Context(

@@ -384,8 +384,10 @@ class Sessions:
         Those of a project too that has no session yet: a clone on another machine begins so.
         """
         from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+        from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 
         yield AmplifierSyncLayout(self.home, self._fs)
+        yield RecordsSyncLayout(self._by_kind[RecordsSyncLayout.name].home, self._fs)
         for kind in IN_PROJECTS:
             yield sync_layout_in(self._root, kind, self._fs)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
@@ -31,6 +31,8 @@ from sessionary.model import Problem, SessionRef
 
 class AmplifierSyncLayout(AmplifierLayout):
     """The sessions below one amplifier home, for synchronisation."""
+
+    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return None

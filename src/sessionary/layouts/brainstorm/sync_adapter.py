@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
@@ -31,6 +31,8 @@ TIMEOUT: Final = 30.0
 
 class BrainstormSyncLayout(BrainstormLayout):
     """The brainstorm sessions of one project, for synchronisation."""
+
+    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._ref(f"{self._folder}/any{SUFFIX}").project

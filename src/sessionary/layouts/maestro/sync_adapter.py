@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import count
 from math import inf
+from typing import ClassVar
 
 from sessionary.codec import Undecodable, decode, encode_document, read_lines, sanitize
 from sessionary.disk import atomic
@@ -40,6 +41,8 @@ _ATTEMPTS = re.compile(r"attempts\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.jsonl")
 
 class MaestroSyncLayout(MaestroLayout):
     """The work sessions below one root, for synchronisation."""
+
+    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._project

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sessionary.codec.problems import text_problems
 from sessionary.codec.yaml_edit import edit_yaml
@@ -41,6 +41,8 @@ _FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
 
 class FeatureSyncLayout(FeatureLayout):
     """The features of one project, for synchronisation."""
+
+    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._ref(f"{self.home}/any").project

@@ -142,6 +142,7 @@ class RecordJournal:
 
     def _restart(self) -> None:
         self._state = State()
+        self._chain = self._begin.chain
         self._stamp = (0, 0, 0, 0)
         self._end = 0
         self._seam = b""
@@ -316,7 +317,7 @@ class RecordJournal:
         head = b'"n":%d,"at":"%s","op":"%s"' % (number, at.encode(), operation.encode())
         if self._snapshot >= 0:
             fields = [*fields, b'"snap":%d' % self._snapshot]
-        if self._begin.chain and number:
+        if self._chain and number:
             fields = [*fields, b'"prev":"%s"' % self._last.encode()]
         return b"{" + b",".join([head, *fields]) + b"}"
 
@@ -402,7 +403,7 @@ class RecordJournal:
             self._added.append((record.first, len(record.add), begin, begin + len(line) + 1))
         if record.op == SNAPSHOT and record.byte == begin:
             self._snapshot, self._replayed, self._look_at = begin, len(line), SNAPSHOT_AFTER
-        if self._begin.chain:
+        if self._chain:
             self._last = sha256(line).hexdigest()
 
     def _start_at_snapshot(self, fd: int, size: int) -> None:
@@ -453,7 +454,7 @@ class RecordJournal:
                 session=mine.session,
                 hint="choose another id or another folder",
             )
-        self._begin = found
+        self._chain = found.chain
 
 
 def _whole_lines(fs: Fs, fd: int, begin: int, size: int) -> bytes:
@@ -527,7 +528,7 @@ def begins_in(folder: str, fs: Fs = OS_FS) -> Iterator[tuple[str, Begin]]:
         begin = Begin(FORMAT, "", parts[1], parts[0])
         with suppress(OSError, msgspec.MsgspecError):
             if "~" in name:
-                begin = _decode_begin(_first_line(fs, path))
+                begin = _decode_begin(first_line(fs, path))
         yield path, begin
 
 
@@ -549,7 +550,8 @@ def newest_change(path: str, fs: Fs = OS_FS) -> Line | None:
         raise storage_failed(error, "read", path) from error
 
 
-def _first_line(fs: Fs, path: str) -> bytes:
+def first_line(fs: Fs, path: str) -> bytes:
+    """The first line of a file, without its newline. Raises OSError."""
     fd = fs.open(path, READ)
     try:
         return _line_at(fs, fd, 0, fs.fstat(fd).st_size)

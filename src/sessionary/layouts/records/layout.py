@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, MayMatch
-from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of
+from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of, project_of
 from sessionary.model import Cursor, Header, Item, SessionRef
 from sessionary.xdg import data_folder
 
@@ -41,9 +41,12 @@ class RecordsLayout(AgentLayout):
         parts = parts_of(os.path.basename(path))
         if parts is None:
             return None
-        scope, session_id = parts
-        project = scope[:1] if parent_of(path) else scope
-        return SessionRef(self.name, session_id, path, "/".join(project) or None)
+        return SessionRef(self.name, parts[1], path, self._project(path))
+
+    def _project(self, path: str) -> str:
+        """The project of a session; that of a sub-agent is in the project of the session that it belongs to."""
+        project = project_of(path)
+        return os.path.dirname(project) if parent_of(path) else project
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         from sessionary.layouts.records.reading import (

@@ -8,6 +8,7 @@ never leads out of its folder. The parts are joined by commas. A part that would
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 from urllib.parse import quote, unquote
@@ -22,8 +23,11 @@ OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
 )
 FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC)
 """The frameworks whose items are known."""
+UNKNOWN = "."
 _LONGEST = 64  # three parts, and what is put beside the file, fit into a name of 255 bytes
 _KEPT = 24
+_SHORTENED = re.compile(r"[A-Za-z0-9_%-][A-Za-z0-9._%-]{0,23}~[0-9a-f]{32}|~[0-9a-f]{32}")
+_PART = re.compile(rf"{_SHORTENED.pattern}|[A-Za-z0-9_%-][A-Za-z0-9._%-]{{0,63}}")
 
 
 def file_name(scope: Sequence[str], session_id: str) -> str:
@@ -49,6 +53,30 @@ def parent_of(path: str) -> str | None:
     """The session that the session of a sub-agent belongs to, by the path of its file; None for another session."""
     parts = parts_of(os.path.basename(path)) if framework_of(path) == CLAUDE else None
     return parts[0][1] if parts is not None and len(parts[0]) == 2 else None
+
+
+def project_of(path: str) -> str:
+    """The framework and the scope in the path of a file: ``google-adk/app/user``, each part as in the name of the file.
+
+    The framework of a file outside of the folders of frameworks is ``.``.
+    """
+    *scope, _ = os.path.basename(path).removesuffix(SUFFIX).split(",")
+    return "/".join((framework_of(path) or UNKNOWN, *scope))
+
+
+def name_in(project: str, session_id: str) -> str | None:
+    """The name of the file of a session of a project, as `project_of` has it; None if there is no such project.
+
+    Args:
+        project: the project.
+        session_id: the id, or the shortened form in which `parts_of` returns a long one.
+    """
+    framework, *scope = project.split("/")
+    if framework not in (*FRAMEWORKS, UNKNOWN) or not all(_PART.fullmatch(part) for part in scope):
+        return None
+    return (
+        ",".join((*scope, session_id if _SHORTENED.fullmatch(session_id) else _quoted(session_id))) + SUFFIX
+    )
 
 
 def _quoted(part: str) -> str:

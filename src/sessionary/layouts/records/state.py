@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from sessionary.layouts.records.values import decode_value
 
@@ -46,6 +46,8 @@ class Begin(Struct):
     session: str
     scope: list[str] = field(default_factory=list)
     chain: bool = False
+    parent: str | UnsetType = UNSET
+    prev: str | UnsetType = UNSET
 
 
 class Ranges:

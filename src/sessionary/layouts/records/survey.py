@@ -49,6 +49,8 @@ class Survey(Struct, array_like=True):
             self.next_line = max(self.next_line, number + 1)
         if op == BEGIN:
             self.framework = str(record.get("framework") or "")
+            if isinstance(parent := record.get("parent"), str):
+                self.facts["parent"] = parent
         if op == SNAPSHOT:
             return
         self.dropped += spans_in(record.get("drop"))

@@ -161,7 +161,7 @@ def test_scope_and_id(home: Path) -> None:
     with RecordJournal(home / "google-adk", "google-adk", "s/1", ["app", "user"], durability="none") as one:
         one.change(lambda state: Change(add=ADK))
     (ref,) = RecordsLayout(home).discover()
-    assert (ref.kind, ref.session_id, ref.project) == ("records", "s/1", "app/user")
+    assert (ref.kind, ref.session_id, ref.project) == ("records", "s/1", "google-adk/app/user")
 
 
 def test_a_folder_may_hold_the_sessions_itself(tmp_path: Path) -> None:
