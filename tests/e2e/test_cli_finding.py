@@ -243,3 +243,29 @@ def test_follow_prints_what_is_added_until_it_is_interrupted(run: Run, tmp_path:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     assert (added["index"], added["turn"], added["text"]) == (6, 3, "And one more")
+
+
+def test_repair_out_writes_a_mended_copy(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-w-app" / f"{LOGIN}.jsonl"
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:3]) + b"".join(whole[4:])[:-9])
+    assert run("check", LOGIN).code == 13
+    refused = run("repair", LOGIN)
+    assert refused.code == 18
+    assert "--out DIR" in refused.err
+    out = tmp_path / "mended"
+    done = run("repair", LOGIN, "--out", str(out), "--json")
+    assert done.code == 0
+    assert {one["code"] for one in done.json["mends"]} == {"torn_tail", "orphaned_call", "missing_parent"}
+    assert (done.json["remaining"], done.json["home"]) == ([], str(out))
+    assert run("check", LOGIN, "--home", str(out)).code == 0
+    assert (
+        run("show", LOGIN, "--home", str(out), "--json")
+        .json["messages"][0]["text"]
+        .startswith("The login race")
+    )
+    again = run("repair", LOGIN, "--out", str(out))
+    assert (again.code, again.out) == (11, "")
+    shown = run("repair", LOGIN, "--out", str(tmp_path / "more"))
+    assert f"✓ a mended copy of {LOGIN} is written" in shown.out
+    assert f"show it: sessionary show {LOGIN} --home {tmp_path}/more" in shown.err

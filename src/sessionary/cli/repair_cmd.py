@@ -16,9 +16,9 @@ from sessionary.cli.targets import to_change
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier import Repaired
-from sessionary.model import Problem
+from sessionary.model import Problem, SessionRef
 from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
-from sessionary.workspace import Repair
+from sessionary.workspace import Repair, Workspace, documents
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
@@ -38,10 +38,17 @@ Examples:
   sessionary repair 3f0c81d2
   sessionary repair 3f0c81d2 --orphans drop
   sessionary undo 3f0c81d2                   as it was before
+  sessionary repair 7b2e0c81 --out ~/mended  of another agent: a copy
 """,
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @options.home
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write a mended copy of the session of another agent below DIR, and change nothing else.",
+)
 @click.option(
     "--orphans",
     type=click.Choice(["complete", "drop"]),
@@ -67,6 +74,7 @@ Examples:
 def repair_command(
     session: str,
     home: Path | None,
+    out: Path | None,
     orphans: str,
     close_last: bool,
     bad_bytes: str,
@@ -83,11 +91,19 @@ def repair_command(
     the file replaces it, documents are merged, a different conversation becomes a session of its own. The
     previous content and the copy are kept beside it as *.before-*.
 
+    Sessions of other agents are never changed: --out DIR writes a mended copy, which `--home DIR` reads. Damaged
+    lines, calls without a result, results without a call, repeated records and what the agent or its provider
+    refuses are mended, as far as it can be; the rest is listed. Copy the file back yourself, with the agent closed.
+
     Exit code 13: something is still wrong after the repair.
 
     Undo: `sessionary undo ID`; the command is printed. Merged conflict copies are not undone.
     """
     workspace = homes.workspace(home)
+    if out is not None:
+        if dry_run or close_last or full or orphans != "complete" or bad_bytes != "replace":
+            raise click.UsageError("--out excludes all options but --home and --json")
+        return _copy(workspace, to_change(workspace, session, able=None).ref, out, json_=json_)
     ref, word = to_change(workspace, session)
     with waiting("repairing"):
         found = workspace.repair(
@@ -110,6 +126,39 @@ def repair_command(
         elif dry_run:
             output.aside("Nothing was written.")
     return DAMAGED if found.remaining and not dry_run else 0
+
+
+def _copy(workspace: Workspace, ref: SessionRef, out: Path, *, json_: bool) -> int:
+    """Write a mended copy, and say what was mended and what was not."""
+    with waiting("repairing"):
+        found = workspace.mended_copy(ref, out)
+    if json_:
+        output.value(
+            {
+                "id": ref.session_id,
+                "path": ref.locator,
+                "copy": found.copy.locator,
+                "home": found.home,
+                "files": found.paths,
+                "mends": [mend._asdict() for mend in found.mends],
+                "remaining": [documents.of_problem(problem) for problem in found.remaining],
+                "lost": found.lost,
+            }
+        )
+        return DAMAGED if found.remaining else 0
+    with output.paged():
+        for mend in found.mends:
+            place = f"line {mend.line:,}" if mend.line else "the file"
+            output.lines(_item(place, mend.code, mend.what))
+        sign = ("!", "yellow") if found.remaining else ("✓", "green")
+        what = "a mended copy" if found.mends else "a copy, with nothing to mend,"
+        output.lines(changing.done(f"{what} of {one_line(ref.session_id)} is written", *sign))
+        output.line(harmless(f"  {found.copy.locator}"))
+        output.lines(_still_wrong(found.remaining))
+        if found.lost:
+            output.line(f"  {formatting.size(found.lost)} of damaged lines could not be recovered")
+    print_command("show it", formatting.command(Path(found.home), "show", ref.session_id))
+    return DAMAGED if found.remaining else 0
 
 
 def _object(found: Repair, full: bool, undo: str | None) -> dict[str, Any]:

@@ -28,6 +28,10 @@ No clock of a file system that matters ticks more slowly; within one tick a seco
 """
 
 
+LINES = (".jsonl", ".jsonl.zst")
+"""The endings of files of JSON Lines."""
+
+
 class Capability(Enum):
     """What a layout can do beyond being read. What it does not grant is denied."""
 
@@ -48,7 +52,9 @@ class Capability(Enum):
 
 
 def mended_copy(ref: SessionRef) -> str:
-    """The remedy for a session that only its agent may write."""
+    """The remedy for a session that only its agent may write; copies are made of JSON Lines."""
+    if not ref.locator.endswith(LINES):
+        return f"`sessionary export {ref.session_id} --format json` writes what can be read of it"
     return f"`sessionary repair {ref.session_id} --out DIR` writes a mended copy"
 
 

@@ -237,7 +237,7 @@ class Sessions:
             f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
             session=ref.session_id,
             path=ref.locator,
-            hint=own if ref.kind in IN_PROJECTS else "sessions of this kind can only be read",
+            hint=own if ref.kind in IN_PROJECTS else _only_read(operation),
         )
 
     def is_nested(self, ref: SessionRef) -> bool:
@@ -416,6 +416,12 @@ class Sessions:
             return sorted(self._fs.listdir(str(self.home / PROJECTS)))
         except OSError:
             return []
+
+
+def _only_read(operation: str) -> str:
+    if operation == "repair":
+        return "sessions of this kind can only be read: `sessionary repair ID --out DIR` writes a mended copy"
+    return "sessions of this kind can only be read"
 
 
 def _no_project(word: str, known: Iterable[str]) -> NotFound:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.exporting import Export
     from sessionary.workspace.family import Kin
+    from sessionary.workspace.mended_copy import MendedCopy
     from sessionary.workspace.opening import Resume
     from sessionary.workspace.prices import Prices
     from sessionary.workspace.spending import SpendingReport
@@ -573,6 +574,30 @@ class Workspace(Sessions):
         """
         how = {"orphans": orphans, "close_last": close_last, "bad_bytes": bad_bytes}
         return changes.repair(self, ref, self._fs, dry_run=dry_run, **how)
+
+    def mended_copy(self, ref: SessionRef, out: Path) -> MendedCopy:
+        """Write a mended copy of the session of another agent below a folder; the session itself stays unchanged.
+
+        The copy lies below `out` as the session lies in the home of its agent, so `Workspace(out)` reads it. Records
+        that nothing is wrong with are copied byte for byte. Holds the session in memory.
+
+        Durability: when this returns, the copy survives a power cut. A copy that was interrupted may be partly mended.
+
+        Args:
+            ref: the session.
+            out: the folder; it is made if it is missing.
+
+        Raises:
+            Unsupported: it is no session of JSON Lines, or Sessionary may repair it in place.
+            Invalid: the folder is in the home of the agent.
+            AlreadyExists: the folder has a file of the session; it is unchanged.
+            Corrupt: no record of it can be read.
+            NotFound: the session is gone.
+            StorageFailed: a file cannot be read or written.
+        """
+        from sessionary.workspace.mended_copy import mended_copy
+
+        return mended_copy(self.layout_of(ref), ref, out, self._fs)
 
     def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool = False) -> Rewound:
         """Remove all turns behind a turn, 0 meaning before the first. `undo` restores them.

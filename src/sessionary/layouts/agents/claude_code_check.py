@@ -147,6 +147,12 @@ def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
         yield Problem("unknown_shape", Severity.note, ref.locator, None, None, words, remedy)
 
 
+def is_large_image(source: dict[str, Any]) -> bool:
+    """True for an image that the provider refuses for its size."""
+    data = text_or_none(source.get("data")) or ""
+    return len(data) > LARGEST_IMAGE or max(_png_size(data)) > WIDEST_IMAGE
+
+
 def _png_size(data: str) -> tuple[int, int]:
     """Width and height of a PNG in Base64; zeros for anything else."""
     try:

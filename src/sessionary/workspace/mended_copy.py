@@ -1,0 +1,171 @@
+"""A mended copy of a session that only its agent may write: `repair --out`.
+
+Lines are salvaged as those of amplifier are. Then the copy is checked by the layout itself, and for each problem that
+has a rule (`layouts/agents/mending.py`) records are changed, until no problem with a rule is left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessionary.codec.problems import CODES
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, is_there, make_folder, read_bytes
+from sessionary.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unsupported
+from sessionary.layouts.agents.mending import Line, Mend, Mender
+from sessionary.layouts.agents.reading import BUSY, AgentLayout
+from sessionary.layouts.archiving import is_safe
+from sessionary.layouts.base import LINES, Layout
+from sessionary.model import Problem, SessionRef, Severity
+
+ROUNDS = 1000
+"""How often a copy is checked at most."""
+_COMPRESSED = ".zst"
+
+
+@dataclass(slots=True)
+class MendedCopy:
+    """What was written.
+
+    Attributes:
+        ref: the session of which it is a copy.
+        copy: the session in the copy.
+        home: the folder that the copy was written to, which `Workspace` and `--home` accept.
+        paths: the files.
+        mends: what was changed; the lines of damage are those of the original, all others those of the copy.
+        remaining: what is still wrong with the copy.
+        lost: bytes of damaged lines that hold no record; they are in the original only.
+    """
+
+    ref: SessionRef
+    copy: SessionRef
+    home: str
+    paths: list[str] = field(default_factory=list)
+    mends: list[Mend] = field(default_factory=list)
+    remaining: list[Problem] = field(default_factory=list)
+    lost: int = 0
+
+
+def mended_copy(layout: Layout, ref: SessionRef, out: Path, fs: Fs) -> MendedCopy:
+    """Write a mended copy of a session; see `Workspace.mended_copy`."""
+    if not isinstance(layout, AgentLayout):
+        hint = "`sessionary repair ID` without --out repairs it in place, and can be undone"
+        raise Unsupported(
+            f"no copy is made of sessions of kind {ref.kind}", session=ref.session_id, hint=hint
+        )
+    home = os.path.abspath(out)
+    if f"{os.path.realpath(home)}/".startswith(f"{os.path.realpath(layout.home)}/"):
+        raise Invalid(f"{home} is in the folder of the agent", path=home, hint="give a folder elsewhere")
+    main, others = _files(layout, ref)
+    source, target = main[1], _target(home, main[0])
+    for path in (target, *(_target(home, other) for other in others)):
+        if is_there(fs, path):
+            raise AlreadyExists(
+                f"{path} already exists", path=path, hint="give another folder, or an empty one"
+            )
+    before = list(layout.check(ref))
+    found = MendedCopy(ref, ref, home)
+    mender = _salvaged(found, fs, source, before)
+    for other, path in others.items():
+        if any(one.code == "bad_document" and one.path == path for one in before):
+            found.mends.append(Mend("bad_document", None, f"{other} is left out"))
+            continue
+        made = _target(home, other)
+        make_folder(fs, os.path.dirname(made))
+        atomic.copy_file(path, made, fs=fs)
+        found.paths.append(made)
+    make_folder(fs, os.path.dirname(target))
+    _mend(found, mender, layout, target, fs, before)
+    found.paths.insert(0, target)
+    return found
+
+
+def _files(layout: AgentLayout, ref: SessionRef) -> tuple[tuple[str, str], dict[str, str]]:
+    """The file of a session, and the others that belong to it, by their names below the home."""
+    hint = f"`sessionary export {ref.session_id} --format json` writes what can be read of it"
+    if layout.place_of_rows(ref) is not None:
+        raise Unsupported("no mended copy is made of a session in a database", path=ref.locator, hint=hint)
+    (name, source), *others = layout.files(ref).items() or (("", ref.locator),)
+    if not name.endswith(LINES):
+        raise Unsupported(
+            f"a mended copy is made of JSON Lines, and {os.path.basename(source)} holds none",
+            path=source,
+            hint=hint,
+        )
+    unsafe = next((one for one, _ in ((name, source), *others) if not is_safe(one)), None)
+    if unsafe is not None:
+        raise Invalid(f"the name {unsafe!r} leads out of a folder", path=source)
+    return (name, source), dict(others)
+
+
+def _target(home: str, name: str) -> str:
+    """Where a file is copied to; one that is compressed is not in the copy."""
+    return os.path.join(home, *name.removesuffix(_COMPRESSED).split("/"))
+
+
+def _salvaged(found: MendedCopy, fs: Fs, source: str, before: list[Problem]) -> Mender:
+    """The records of a file, also those within damaged lines."""
+    from sessionary.layouts.amplifier.salvage import salvage
+    from sessionary.layouts.compressed import decompressed
+
+    is_compressed = source.endswith(".zst")
+    data = b"".join(decompressed(fs, source)) if is_compressed else read_bytes(fs, source) or b""
+    done = salvage(data)
+    codes = {one.line: one.code for one in before if one.path == source and one.code in CODES}
+    found.mends += [Mend(codes.get(fix.line, fix.code), fix.line, fix.what) for fix in done.fixes]
+    found.lost = sum(fix.lost for fix in done.fixes)
+    lines = [Line(value, raw) for raw, value in zip(done.lines, done.values, strict=True)]
+    if data and not lines:
+        hint = "restore the file from a backup or the archive"
+        raise Corrupt("no record in it can be read", path=source, session=found.ref.session_id, hint=hint)
+    return Mender(found.ref.kind, found.ref.session_id, lines)
+
+
+def _mend(
+    found: MendedCopy, mender: Mender, layout: AgentLayout, target: str, fs: Fs, before: list[Problem]
+) -> None:
+    """Write the copy, check it, and change it, until no problem is left that a rule solves.
+
+    Raises:
+        NotFound: the layout does not find the copy.
+    """
+    # The tools of the copy are not at work, so that calls without a result count wherever they are.
+    later = layout._now() + 2 * BUSY
+    copied = type(layout)(Path(found.home), fs, now=lambda: later)
+    seen: list[Counter[tuple[str, str]]] = []
+    wanted = [one for one in before if one.code == "id_clash"]  # a copy has no twin
+    while True:
+        atomic.replace(target, (line.data for line in mender.lines), fs=fs, durable=False)
+        copy = copied.ref_for_path(Path(target))
+        if copy is None:
+            raise NotFound("the copy is not found by the layout of its agent", path=target)
+        found.copy, found.remaining = copy, list(copied.check(copy))
+        state = Counter((one.code, one.message) for one in found.remaining)
+        if state in seen or len(seen) == ROUNDS:
+            break
+        seen.append(state)
+        if not (done := list(_applied(mender, [*wanted, *found.remaining], target))):
+            break
+        found.mends += done
+        wanted = []
+    atomic.replace(target, (line.data for line in mender.lines), fs=fs)
+    found.remaining = [
+        one for one in found.remaining if one.severity > Severity.note and _concerns(one, before)
+    ]
+
+
+def _applied(mender: Mender, problems: list[Problem], target: str) -> Iterator[Mend]:
+    """Apply the rules, the last line first: lines before a change keep their numbers."""
+    mine = [one for one in problems if one.path == target or one.code == "id_clash"]
+    for problem in sorted(mine, key=lambda one: one.line or 0, reverse=True):
+        if (mend := mender.mend(problem)) is not None:
+            yield mend
+
+
+def _concerns(problem: Problem, before: list[Problem]) -> bool:
+    """False for what is wrong only because the copy lies outside of the home, such as a missing index."""
+    return any(problem.code == one.code for one in before) or problem.line is not None
