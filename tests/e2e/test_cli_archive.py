@@ -69,7 +69,9 @@ def test_the_list_says_where_the_source_is_gone(say: Say, home: Path) -> None:
     rows = {one["id"]: one["source"] for one in document(say, "archive", "list")}
     assert (rows.pop(CLAUDE), set(rows.values())) == ("gone", {"present"})
     assert [one["id"] for one in document(say, "archive", "list", "--gone")] == [CLAUDE]
-    assert "Fix the build of clau" in say("archive", "list", "--gone")[1]
+    assert "Fix the build" in say("archive", "list", "--gone")[1]
+    shown = [line.split()[0] for line in say("archive", "list")[1].splitlines()[1:]]
+    assert len(set(shown)) == len(shown) == len(rows) + 1
     rows = {one["id"]: one["archived"] for one in document(say, "list")}
     assert (rows[CLAUDE], rows["agent-x1"], rows[OPENCODE]) == (True, True, False)
     _, out, err = say("list")

@@ -1,6 +1,7 @@
 """`sessionary doctor`: where sessions were looked for, what was found, what will be deleted."""
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from sessionary.cli import main
+from sessionary.cli.text import cells
 from tests.e2e.driving import documented
 
 
@@ -70,6 +72,32 @@ def test_the_setting_says_when_an_agent_deletes(home: Path, capsys: pytest.Captu
     assert found["leaving"] == []
     settings.write_text("{broken")
     assert [one["id"] for one in agent(capsys, "claude_code")["leaving"]] == ["one"]
+
+
+def test_a_long_title_takes_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    talk(home, "one", timedelta(days=25), "2.1.9", "漢" * 9000)
+    (line,) = [line for line in doctor(capsys)[1].splitlines() if "soon deleted" in line]
+    assert ("漢… (" in line, cells(line) <= 80) == (True, True), line
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no pipes with names")
+def test_a_check_goes_on_after_a_session_that_is_a_pipe(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(home, "a", timedelta(days=1), "2.1.9")
+    talk(home, "z", timedelta(days=1), "2.1.9", end="\n{broken\n")
+    folder = next((home / ".claude" / "projects").iterdir())
+    os.mkfifo(folder / "m.jsonl")
+    assert main(["check", "--json"]) == 13
+    report = json.loads(capsys.readouterr().out)
+    assert report["checked"] == 3
+    assert {(one["session"], one["code"]) for one in report["problems"] if one["severity"] != "note"} == {
+        ("m", "unreadable_file"),
+        ("z", "bad_json"),
+    }
 
 
 def test_an_agent_that_is_not_there(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

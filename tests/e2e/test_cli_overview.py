@@ -59,7 +59,7 @@ def test_the_newest_sessions_the_damaged_ones_and_those_that_will_be_deleted(tmp
     assert lines[0] == "9 sessions"
     assert [line.split()[0] for line in lines[3:8]] == [f"task-{number}" for number in range(5)]
     assert "1 damaged: broken" in lines
-    assert "1 deleted soon by its agent: old" in lines
+    assert "1 deleted soon by their agents: old" in lines
     assert lines[-1] == "sessionary show task-0 · sessionary search WORDS · sessionary check"
     assert max(map(len, lines)) <= 80
     for command in re.findall(r"sessionary (show \S+|check)", lines[-1]):

@@ -89,7 +89,9 @@ def test_a_folder_that_was_named_and_holds_no_store_is_an_error_of_every_command
     (tmp_path / "empty").mkdir()
     result = run(*filled(name), option, str(tmp_path / "empty"))
     assert (result.code, result.out) == (10, "")
-    assert f"sessionary: {option}: {tmp_path / 'empty'} holds no sessions; looked for " in result.err
+    assert f"sessionary: {option}: {tmp_path / 'empty'} holds no sessions" in result.err
+    assert "looked for" in result.err or "`sessionary doctor` shows those known" in result.err
+    assert max(map(len, result.err.replace(str(tmp_path), "").splitlines())) < 110
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
     if option == "--home":
         monkeypatch.setenv("SESSIONARY_HOME", str(tmp_path / "empty"))

@@ -606,7 +606,7 @@ def test_stats_count(make: Make, run: Run) -> None:
     make(FORK, *undated(HELLO), parent_id=ROOT, project="-home-u-web")
     out = run("stats").out.splitlines()
     assert out[0] == "3 sessions in 2 projects"
-    assert out[1] == "1 begun by people, 1 forked, 1 of sub-agents"
+    assert out[1] == "1 begun by users, 1 forked, 1 of sub-agents"
     assert out[2].startswith("6 messages, 3 turns, ")
     assert out[3] == "3 ✓ ok"
     assert [line.split()[:4] for line in out[5:]] == [

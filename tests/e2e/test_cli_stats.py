@@ -120,6 +120,32 @@ def test_usage_by_model_day_project_and_agent(say: Say) -> None:
     assert (found["sessions"], found["unpriced_sessions"], found["silent_sessions"]) == (2, 1, 0)
 
 
+def test_an_export_states_the_cost_of_the_statistics(say: Say) -> None:
+    lines = say("export", CODEX)[1].splitlines()
+    assert "- Cost at list prices: `$1.38`" in lines
+    head = json.loads(say("export", CODEX, "--format", "json")[1])["session"]
+    assert (head["cost"], head["unpriced"], head["usage"]["cost"]) == (1.3751, 0, None)
+    lines = say("export", CLAUDE)[1].splitlines()
+    assert "- Cost at list prices: `$22.50+`" in lines
+
+
+def test_projects_have_the_name_that_usage_gives_them(say: Say) -> None:
+    document = json.loads(say("stats", "--json")[1])
+    assert {one["project"]: one["path"] for one in document["projects"]} == {
+        "-home-u-app": "/home/u/app",
+        "/home/u/app": "/home/u/app",
+    }
+    assert {one["path"] for one in document["projects"]} == {
+        one["project"] for one in document["usage"]["projects"]
+    }
+
+
+def test_what_has_no_event_log_says_what_to_use_instead(say: Say) -> None:
+    code, _, err = say("events", CODEX)
+    assert code == 18
+    assert "only sessions of Amplifier have an event log; `sessionary show` prints the messages" in err
+
+
 def test_days_of_another_zone(say: Say) -> None:
     found = usage(say, "--tz", "Asia/Kathmandu")
     assert [(one["day"], one["input"]) for one in found["days"]] == [

@@ -12,6 +12,7 @@ from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
+from sessionary.workspace.naming import short_names
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -124,6 +125,17 @@ def test_only_random_ids_are_shortened(tmp_path: Path) -> None:
     like_a_uuid = "sign-in1-feat-ures-with-hyphens-alike"[:36]
     feature = SessionRef("feature", like_a_uuid, "/s", "-p")
     assert workspace.short_ids([feature]) == {feature: like_a_uuid}
+
+
+def test_ids_of_opencode_are_shortened_as_far_as_they_differ() -> None:
+    ids = [
+        "ses_4f8a1b2c3ffe0123456789abcD",
+        "ses_4f8a1b2c3ffe0123456789abcE",
+        "ses_4f9a1b2c3ffe0123456789abcD",
+    ]
+    assert short_names([*ids, "ses_4f8a1b2c3ffe-by-hand"]) == {
+        ids[0]: ids[0], ids[1]: ids[1], ids[2]: "ses_4f9a", "ses_4f8a1b2c3ffe-by-hand": "ses_4f8a1b2c3ffe-by-hand",
+    }  # fmt: skip
 
 
 def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:

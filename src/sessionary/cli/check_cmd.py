@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import resolve, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, wrap
-from sessionary.errors import Corrupt, StorageFailed
+from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Target, Workspace, documents, in_turn, is_home
 
@@ -95,7 +95,9 @@ def _each_at(workspace: Workspace, word: str) -> Iterator[_Checked]:
 
 
 def _each_of(workspace: Workspace) -> Iterator[_Checked]:
-    yield from (_check(workspace, ref) for ref in workspace.refs())
+    for ref in workspace.refs():
+        with suppress(NotFound):  # its agent removed it meanwhile
+            yield _check(workspace, ref)
     places: dict[str, list[Problem]] = {}
     for problem in workspace.check_place():
         places.setdefault(_place_of(problem, workspace.home), []).append(problem)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output
-from sessionary.cli.text import one_line, short_path, wrap
+from sessionary.cli.text import cells, fit, one_line, short_path, wrap
 from sessionary.layouts.base import Location
 from sessionary.workspace.doctor import AgentState, CatalogueState
 
@@ -64,8 +64,9 @@ def _lines(one: AgentState, now: datetime) -> Iterator[str]:
             f"deletes sessions {one.retention.days} days after their last change ({one.retention.source})"
         )
     for summary in one.leaving[:3]:
-        title = one_line(summary.title or summary.ref.session_id)
-        yield from _below(f"soon deleted: {title} ({formatting.ago(summary.updated, now)})")
+        when = f" ({formatting.ago(summary.updated, now)})"
+        line = f"soon deleted: {one_line(summary.title or summary.ref.session_id)}"
+        yield from _below(fit(line, max(output.width() - 14 - cells(when), 20)) + when)
     if len(one.leaving) > 3:
         yield from _below(f"and {len(one.leaving) - 3:,} more within a week")
     if one.leftovers:

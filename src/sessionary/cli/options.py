@@ -37,7 +37,8 @@ home = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     callback=_hint_side_files,
-    help="The folder that holds projects/ (default: $SESSIONARY_HOME, else ~/.amplifier).",
+    help="Only the sessions in this folder, such as ~/.claude (default: those of all agents; of Amplifier those in "
+    "$SESSIONARY_HOME, else ~/.amplifier).",
 )
 
 
@@ -87,8 +88,9 @@ kinds = click.option(
     "--agent",
     "kinds",
     type=click.Choice(KINDS, case_sensitive=False),
+    metavar="KIND",
     multiple=True,
-    help="Only sessions of this kind of agent. May be repeated.",
+    help=f"Only sessions of this kind: {', '.join(KINDS)}. May be repeated.",
 )
 model = click.option(
     "--model",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sessionary.cli import formatting, homes, output, table
 from sessionary.cli.list_cmd import columns
 from sessionary.cli.targets import all_summaries, names_of, tell_partly
-from sessionary.cli.text import one_line
+from sessionary.cli.text import cells, one_line
 from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
@@ -44,7 +44,7 @@ def overview() -> int:
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
     leaving = _leaving(workspace)
-    output.lines(_named("deleted soon by its agent", leaving, short, "yellow"))
+    output.lines(_named("deleted soon by their agents", leaving, short, "yellow"))
     if unkept := workspace.archived.lacks(leaving):
         output.line(f"{len(unkept):,} of them not archived: sessionary archive run")
     output.line()
@@ -63,7 +63,17 @@ def _leaving(workspace: Workspace) -> list[Summary]:
 def _named(what: str, found: list[Summary], short: dict[SessionRef, str], colour: str) -> Iterator[str]:
     if not found:
         return
-    names = ", ".join(one_line(short.get(one.ref, one.ref.session_id)) for one in found[:_NAMED])
-    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    head = f"{len(found):,} {what}"
+    names = [one_line(short.get(one.ref, one.ref.session_id)) for one in found[:_NAMED]]
+    room = output.room() or output.WIDEST
+    while names and cells(_with_more(head, names, len(found))) > room:
+        names.pop()
     yield ""
-    yield output.paint(f"{len(found):,} {what}", colour) + f": {names}{more}"
+    yield output.paint(head, colour) + _with_more("", names, len(found))
+
+
+def _with_more(head: str, names: list[str], total: int) -> str:
+    """The names behind a head, and how many more there are."""
+    left = total - len(names)
+    more = f" and {left:,} more" if left else ""
+    return f"{head}: {', '.join(names)}{more}" if names else head

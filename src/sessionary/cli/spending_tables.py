@@ -9,6 +9,7 @@ from sessionary.cli import formatting, output, table
 from sessionary.cli.table import Column
 from sessionary.cli.targets import project_name
 from sessionary.cli.text import cells, one_line
+from sessionary.export.wording import cost_words, money
 from sessionary.workspace import documents
 from sessionary.workspace.spending import Spending, SpendingReport
 
@@ -78,7 +79,7 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
     yield output.paint(f"{formatting.count(total.usage.tokens, 'token')}, {cost}", "bold")
     yield f"at the list prices of {report.prices}"
     if total.usage.cost is not None:
-        yield f"agents state {_money(total.usage.cost)}"
+        yield f"agents state {money(total.usage.cost)}"
 
 
 def _table(report: SpendingReport, what: str, names: list[str], some: list[Spending]) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _table(report: SpendingReport, what: str, names: list[str], some: list[Spend
         Column("COST", [cost_text(one) for one in some], right=True),
     ]
     if any(one.usage.cost is not None for one in some):
-        stated = ["" if one.usage.cost is None else _money(one.usage.cost) for one in some]
+        stated = ["" if one.usage.cost is None else money(one.usage.cost) for one in some]
         columns.append(Column("STATED", stated, right=True))
     longest = min(max(map(cells, (what, *names))), _NAME)
     room = output.room()
@@ -120,17 +121,8 @@ def _bar(share: float, width: int) -> str:
 
 
 def cost_text(one: Spending) -> str:
-    """The cost; with a + if there are more tokens than it covers, and ``?`` if it covers none."""
-    if one.cost is None:
-        return "?"
-    return _money(one.cost) + ("+" if one.unpriced else "")
-
-
-def _money(amount: float) -> str:
-    """An amount of US dollars, with more digits if it is less than a cent."""
-    if 0 < amount < 0.01:
-        return f"${amount:.4f}" if amount >= 0.00005 else "<$0.0001"
-    return f"${amount:,.2f}"
+    """The cost; see `cost_words`."""
+    return cost_words(one.cost, one.unpriced)
 
 
 def tell_unpriced(report: SpendingReport) -> None:

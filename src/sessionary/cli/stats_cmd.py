@@ -90,7 +90,9 @@ def stats_command(
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if json_:
         projects = _by_project(workspace, summaries, lambda one: one.ref.project or one.cwd or NO_PROJECT)
-        output.value(_report(stats, relations, projects, spent, costs))
+        project_of = workspace.project_of(summaries)
+        paths = {one.ref.project or one.cwd or NO_PROJECT: project_of(one) for one in summaries}
+        output.value(_report(stats, relations, projects, paths, spent, costs))
         return tell_partly(failure, "counted")
     name = names_of(workspace, summaries)
     projects = _by_project(workspace, summaries, lambda one: NO_PROJECT if name(one) == "-" else name(one))
@@ -137,17 +139,20 @@ def _report(
     stats: Stats,
     relations: Counter[str],
     projects: dict[str, Stats],
+    paths: dict[str, str | None],
     spent: SpendingReport,
     costs: Costs | None,
 ) -> dict[str, Any]:
-    """The document of docs/cli-json.md."""
+    """The document of docs/cli-json.md; `paths` has what `usage` calls each of the projects."""
     document: dict[str, Any] = {
         **_counts(stats),
         "relations": {name: relations[name] for name in ("root", "fork", "sub")},
         "first": stats.first,
         "last": stats.last,
         "health": dict(stats.health),
-        "projects": [{"project": name, **_counts(projects[name])} for name in sorted(projects)],
+        "projects": [
+            {"project": name, "path": paths[name], **_counts(projects[name])} for name in sorted(projects)
+        ],
         "usage": spending_object(spent),
     }
     if costs is not None:
@@ -187,7 +192,7 @@ def _counts(stats: Stats) -> dict[str, int]:
 def _told(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -> Iterator[str]:
     kinds = [
         f"{relations[name]:,} {words}"
-        for name, words in (("root", "begun by people"), ("fork", "forked"), ("sub", "of sub-agents"))
+        for name, words in (("root", "begun by users"), ("fork", "forked"), ("sub", "of sub-agents"))
         if relations[name]
     ]
     where = formatting.count(len(projects), "project")

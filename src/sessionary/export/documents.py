@@ -25,6 +25,7 @@ def of_head(head: Head) -> dict[str, Any]:
         "created": of_time(head.created),
         "updated": of_time(head.updated),
         "usage": of_usage(head.usage),
+        "cost": None if head.cost is None else round(head.cost, 6),
     }
 
 

@@ -13,7 +13,8 @@ from sessionary.transcript.typed import Numbered
 class Head(NamedTuple):
     """What a session is; the fields are those of `Summary`. `path` is where it is stored.
 
-    `kind` is ``file`` for a file of messages that belongs to no known session.
+    `kind` is ``file`` for a file of messages that belongs to no known session. `cost` is that of the list prices, in US
+    dollars, without the tokens of `unpriced`, whose price is unknown; what the agent states is `usage.cost`.
     """
 
     id: str
@@ -30,6 +31,8 @@ class Head(NamedTuple):
     created: datetime | None = None
     updated: datetime | None = None
     usage: Usage | None = None
+    cost: float | None = None
+    unpriced: int = 0
 
 
 class Begin(NamedTuple):
@@ -55,8 +58,8 @@ Step = Begin | Numbered | Problem | End
 Steps = Iterator[Step]
 
 
-def head_of(summary: Summary) -> Head:
-    """The head of a session with this summary."""
+def head_of(summary: Summary, cost: float | None, unpriced: int) -> Head:
+    """The head of a session with this summary, and its cost."""
     ref = summary.ref
     return Head(
         ref.session_id,
@@ -73,4 +76,6 @@ def head_of(summary: Summary) -> Head:
         summary.created,
         summary.updated,
         summary.total_usage(),
+        cost,
+        unpriced,
     )

@@ -57,7 +57,8 @@ def facts(head: Head) -> Iterator[tuple[str, str]]:
     """What a session is, as names and harmless values."""
     times = [f"{one:%Y-%m-%d %H:%M}" for one in (head.created, head.updated) if one is not None]
     tokens = "" if head.usage is None else f"{head.usage.tokens:,}"
-    cost = "" if head.usage is None or head.usage.cost is None else f" (${head.usage.cost:.2f})"
+    stated = None if head.usage is None else head.usage.cost
+    cost = "" if not head.usage else cost_words(head.cost, head.unpriced)
     for name, value in (
         ("Session", head.id),
         ("Kind", head.kind),
@@ -66,11 +67,27 @@ def facts(head: Head) -> Iterator[tuple[str, str]]:
         ("Branch", head.branch),
         ("Models", ", ".join(head.models)),
         ("Time", " to ".join(dict.fromkeys(times)) + " UTC" if times else ""),
-        ("Tokens", tokens + cost),
+        ("Tokens", tokens),
+        ("Cost at list prices", cost),
+        ("Cost as the agent states it", "" if stated is None else money(stated)),
         ("File", head.path),
     ):
         if value:
             yield name, one_line(value, 1000)
+
+
+def cost_words(cost: float | None, unpriced: int) -> str:
+    """A cost; with a + if there are more tokens than it covers, and ``?`` if it covers none."""
+    if cost is None:
+        return "?"
+    return money(cost) + ("+" if unpriced else "")
+
+
+def money(amount: float) -> str:
+    """An amount of US dollars, with more digits if it is less than a cent."""
+    if 0 < amount < 0.01:
+        return f"${amount:.4f}" if amount >= 0.00005 else "<$0.0001"
+    return f"${amount:,.2f}"
 
 
 def loss_words(loss: Loss) -> str:

@@ -19,7 +19,7 @@ from contextlib import closing
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, require_regular, storage_failed
 from sessionary.errors import Corrupt, StorageFailed
 
 TRIES = 20
@@ -109,7 +109,7 @@ class Database:
         found: list[tuple[int, int, int] | None] = []
         for suffix in ("", "-wal", "-shm"):
             try:
-                stat = self._fs.stat(self.path + suffix)
+                stat = require_regular(self._fs.stat(self.path + suffix))  # SQLite would wait for a pipe
                 found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
             except FileNotFoundError:
                 found.append(None)

@@ -73,7 +73,7 @@ def summarize(
     except NotFound:
         pass  # `header` knows whether the whole session is gone
     except StorageFailed as error:
-        failed, cursor = [_unreadable(ref, error)], None
+        failed, cursor = [unreadable_file(ref, error)], None
     header = layout.header(ref, fold)
     is_idle = idle_since is not None and header.updated is not None and header.updated < idle_since
     # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
@@ -119,7 +119,8 @@ def title_of(layout: Layout, ref: SessionRef) -> str | None:
     return layout.header(ref, Fold()).title or summary_of(layout, ref).title
 
 
-def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:
+def unreadable_file(ref: SessionRef, error: StorageFailed) -> Problem:
+    """The problem of a session that cannot be read, or not all of it."""
     path = error.path or ref.locator
     return Problem("unreadable_file", Severity.stops_resume, path, None, None, error.message, error.hint)
 

@@ -26,7 +26,9 @@ from sessionary.redaction.personal import load_rules, personal_rules
 from sessionary.transcript.typed import numbered
 from sessionary.workspace.failures import gathered
 from sessionary.workspace.family import Kin, families
+from sessionary.workspace.prices import Prices
 from sessionary.workspace.sessions import Sessions
+from sessionary.workspace.spending import spent
 
 Target = SessionRef | Path
 _LONGEST_NAME = 100
@@ -132,6 +134,10 @@ class Reader(Protocol):
         """See `Workspace.check`."""
         ...
 
+    def prices(self) -> Prices:
+        """See `Workspace.prices`."""
+        ...
+
 
 def export_of(
     sessions: Sessions,
@@ -155,7 +161,7 @@ def export_of(
     redaction = _redaction(top, marks, rules, fs) if redact else Redaction(ALWAYS, common=False, mark=marks)
     report = Report(name, redaction.text, masked=marks.counts)
     steps = counted(
-        _steps(reader, target, top, 0, report),
+        _steps(reader, target, top, 0, report, reader.prices()),
         report,
         whole_results=form.whole_results,
         outside=branches,
@@ -223,25 +229,28 @@ def _agents(kin: Kin) -> list[Kin]:
     return [one for one in kin.children if one.relation == "sub"]
 
 
-def _steps(reader: Reader, target: Target, kin: Kin | None, depth: int, report: Report) -> Steps:
+def _steps(
+    reader: Reader, target: Target, kin: Kin | None, depth: int, report: Report, prices: Prices
+) -> Steps:
     """The steps of a session, and below it those of its sub-agents."""
-    yield _begin(reader, target, None if kin is None else kin.summary, depth)
+    yield _begin(reader, target, None if kin is None else kin.summary, depth, prices)
     yield from _talk(reader.read(target))
     for one in [] if kin is None else _agents(kin):
         try:
-            yield from _steps(reader, one.ref, one, depth + 1, report)
+            yield from _steps(reader, one.ref, one, depth + 1, report, prices)
         except (NotFound, StorageFailed):
             report.lose(SESSION, one.ref.kind, Place(one.ref.locator))
             yield End(depth + 1)
     yield End(depth)
 
 
-def _begin(reader: Reader, target: Target, summary: Summary | None, depth: int) -> Begin:
+def _begin(reader: Reader, target: Target, summary: Summary | None, depth: int, prices: Prices) -> Begin:
     if summary is None:
         assert isinstance(target, Path)
         path = str(target.absolute())
         return Begin(Head(target.name, "file", path), tuple(reader.check(target)), depth)
-    return Begin(head_of(summary), tuple(summary.problems), depth)
+    used = spent(summary, prices)
+    return Begin(head_of(summary, used.cost, used.unpriced), tuple(summary.problems), depth)
 
 
 def _talk(items: Iterator[Message | Aside | Inherited | Problem]) -> Steps:

@@ -13,19 +13,21 @@ from collections import Counter
 from sessionary.model import SessionRef
 
 SHORT = 8
-# A UUID, with hyphens or without; the span that a sub-agent's session begins with.
-_RANDOM = r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{16}(_.*)?"
+# A UUID, with hyphens or without; the span that a sub-agent's session begins with; an id of OpenCode.
+_RANDOM = r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{16}(_.*)?|ses_[0-9a-z]{26}"
 
 
 def short_ids(keys: dict[SessionRef, str]) -> dict[SessionRef, str]:
     """The short names of sessions, by their `short_key`; see `Sessions.short_ids`."""
-    of_all = _beginnings(list(keys.values()))
-    of_first = _beginnings([key for ref, key in keys.items() if key == ref.session_id])
+    of_all = short_names(list(keys.values()))
+    of_first = short_names([key for ref, key in keys.items() if key == ref.session_id])
+    return {ref: (of_first if key == ref.session_id else of_all)[key] for ref, key in keys.items()}
+
+
+def short_names(names: list[str]) -> dict[str, str]:
+    """For each name its shortest beginning that no other name begins with; one that is not random stays whole."""
     is_random = re.compile(_RANDOM).fullmatch
-    return {
-        ref: (of_first if key == ref.session_id else of_all)[key] if is_random(key) else key
-        for ref, key in keys.items()
-    }
+    return {name: short if is_random(name) else name for name, short in _beginnings(names).items()}
 
 
 def short_name(session_id: str, length: int = SHORT) -> str:

@@ -419,6 +419,9 @@ class Sessions:
 
 
 def _only_read(operation: str) -> str:
+    """The hint for an operation that sessions of agents do not support."""
+    if operation == "events":
+        return "only sessions of Amplifier have an event log; `sessionary show` prints the messages"
     if operation == "repair":
         return "sessions of this kind can only be read: `sessionary repair ID --out DIR` writes a mended copy"
     return "sessions of this kind can only be read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,16 +150,14 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
     kinds = list(IN_PROJECTS) if kind is None else [kind]
     if any(has_sessions(folder, one, fs) for one in kinds):
         return
-    places = [f"{IN_PROJECTS[one].place}/" for one in kinds]
-    if kind is None:
-        of_agents = dict.fromkeys(
-            (f"{PROJECTS}/", *(place for one in registry.LAYOUTS for place in one.places))
-        )
-        if any(_holds(fs, folder, place) for place in of_agents):
-            return
-        places = [*of_agents, *places]
-    raise NotFound(
-        f"{named_by}: {folder} holds no sessions; looked for {', '.join(places)} in it",
-        path=folder,
-        hint=f"{named_by} names the folder that holds {' or '.join(places)}",
-    )
+    lacks = ""
+    hint = "name the folder of an agent, as ~/.claude, or of a project; `sessionary doctor` shows those known"
+    if kind is not None:
+        lacks = f"; looked for {IN_PROJECTS[kind].place}/ in it"
+        hint = f"{named_by} names the folder that holds {IN_PROJECTS[kind].place}/"
+    elif any(
+        _holds(fs, folder, place)
+        for place in (f"{PROJECTS}/", *chain.from_iterable(one.places for one in registry.LAYOUTS))
+    ):
+        return
+    raise NotFound(f"{named_by}: {folder} holds no sessions{lacks}", path=folder, hint=hint)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessionary.errors import Invalid, NotFound
+from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.base import Capability, ChecksHome
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
@@ -264,9 +264,11 @@ class Workspace(Sessions):
     def check(self, target: Target) -> Iterator[Problem]:
         """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.
 
+        A session that cannot be read has the problem ``unreadable_file``.
+
         Raises:
             NotFound: the file is gone.
-            StorageFailed: the file cannot be read.
+            StorageFailed: the file, which belongs to no session, cannot be read.
         """
         if isinstance(target, Path):
             from sessionary.layouts.amplifier.reading import check_file
@@ -276,11 +278,23 @@ class Workspace(Sessions):
         if (fault := self.archived.fault(target)) is not None:
             yield fault
             return
-        yield from self.layout_of(target).check(target)
+        yield from self._check(target)
         if target.kind == "work":
             from sessionary.mailbox.consumers import mailbox_problems
 
             yield from mailbox_problems(target.locator)
+
+    def _check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.summary import unreadable_file
+
+        is_reported = False
+        try:
+            for problem in self.layout_of(ref).check(ref):
+                is_reported |= problem.code == "unreadable_file"
+                yield problem
+        except StorageFailed as error:  # one file of many must not end the check of the others
+            if not is_reported:
+                yield unreadable_file(ref, error)
 
     def check_place(self) -> builtins.list[Problem]:
         """Problems of the disk below the home, and of files beside the sessions."""

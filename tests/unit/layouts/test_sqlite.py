@@ -142,6 +142,17 @@ def test_a_text_that_is_not_valid_utf8_hides_no_other_row(folder: Path) -> None:
     assert database.fetch("SELECT CAST(name AS BLOB) FROM t ORDER BY rowid") == [(b"a\xff",), (b"b",)]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="no pipes with names")
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_a_pipe_is_an_error_and_is_not_waited_for(folder: Path, suffix: str) -> None:
+    sqlite3.connect(folder / "a.db").close()
+    path = folder / f"a.db{suffix}"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(StorageFailed, match="not a regular file"):
+        Database(str(folder / "a.db")).fetch("SELECT 1")
+
+
 def test_what_cannot_be_read_is_an_error_with_a_remedy(folder: Path, writers: list[Writer]) -> None:
     with pytest.raises(NotFound, match="There is no database"):
         Database(str(folder / "nothing")).fetch("SELECT 1")

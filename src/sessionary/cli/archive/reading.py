@@ -14,9 +14,9 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.text import harmless, one_line
 from sessionary.errors import Corrupt
-from sessionary.workspace import SHORT
 from sessionary.workspace.archive import Archive
 from sessionary.workspace.archive_index import Archived
+from sessionary.workspace.naming import short_names
 
 
 @click.command(
@@ -41,7 +41,7 @@ def list_command(
     SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
     which `show` and `restore` use.
     """
-    workspace = homes.workspace(home, must_exist=False)
+    workspace = homes.workspace(home)
     archive = workspace.archive(folder)
     if session is not None:
         return _versions(archive, archive.find(session), json_=json_, jsonl=jsonl)
@@ -67,7 +67,8 @@ def _source(entry: Archived, left: set[str]) -> str:
 
 def _columns(rows: list[Archived], left: set[str]) -> Iterator[Column]:
     now = datetime.now(UTC)
-    yield Column("ID", [one_line(one.session_id[:SHORT]) for one in rows])
+    short = short_names([one.session_id for one in rows])
+    yield Column("ID", [one_line(short[one.session_id]) for one in rows])
     yield Column("KIND", [one.kind for one in rows])
     yield Column("ARCHIVED", [formatting.ago(datetime.fromisoformat(one.at), now) for one in rows])
     yield Column("SIZE", [formatting.size(one.size) for one in rows], right=True)

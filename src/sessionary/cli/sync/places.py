@@ -39,7 +39,7 @@ _LOCAL = (
         "--home",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="The folder that holds projects/ (default: $SESSIONARY_HOME, else ~/.amplifier).",
+        help="The folder of the sessions of Amplifier (default: $SESSIONARY_HOME, else ~/.amplifier).",
     ),
     click.option(
         "--root",
