@@ -5,6 +5,7 @@ Nothing is installed by a test. `make plugs` (or ``python -m tests.plugs.environ
 are in `constraints/`; a changed file there is a new environment.
 """
 
+import os
 import subprocess
 import sys
 from hashlib import sha256
@@ -63,9 +64,10 @@ def run_suite(name: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a framework in its environment."""
     python = str(folder_of(name) / "bin" / "python")
     options = ["-q", "-c", str(HERE / "suites.ini"), "--noconftest", "-p", "no:cacheprovider"]
-    command = [python, "-m", "pytest", *options, str(suite(name))]
+    env = {**os.environ, "SESSIONARY_FRAMEWORK": name, "PYTHONPATH": str(REPO)}
+    command = [python, "-m", "pytest", *options, str(suite(name)), str(HERE / "suite_scripts.py")]
     return subprocess.run(
-        command, cwd=REPO, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
+        command, cwd=REPO, env=env, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
     )
 
 

@@ -27,7 +27,7 @@ from pydantic_ai.conversation_store import (
 
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import PYDANTIC
-from sessionary.layouts.records.state import Spans, State, spans_of
+from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.layouts.records.values import decode_value
 from sessionary.plugs.storing import Journals, in_thread
@@ -150,7 +150,7 @@ class DurableConversationStore(ConversationStore):  # type: ignore[misc]
         """The entries up to one, in order, or the last ones of them.
 
         Raises:
-            KeyError: no conversation has the entry, or one before it cannot be read.
+            KeyError: no conversation has the entry.
         """
         return [] if head_id is None else await in_thread(self._read_history, head_id, limit)
 
@@ -219,15 +219,22 @@ def _stored(state: State, number: int) -> Any:
 def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
     """The entries up to one; None if the conversation does not have it.
 
-    Raises:
-        KeyError: an entry before it is missing.
+    Where an entry was damaged, the history goes on with the one that was stored before it.
     """
-    if head_id not in state.keys:
+    number = state.keys.get(head_id)
+    if number is None:
         return None
     found: list[Any] = []
-    current: str | None = head_id
-    while current is not None and (limit is None or len(found) < limit):
-        found.append(_stored(state, state.keys[current]))
-        current = found[-1]["parent_id"]
+    while number is not None and (limit is None or len(found) < limit):
+        found.append(_stored(state, number))
+        parent = found[-1]["parent_id"]
+        known = state.keys.get(parent) if parent is not None else None
+        number = _shown_before(state, number) if parent is not None and known is None else known
     entries: list[Any] = _ENTRIES.validate_json(json.dumps(found[::-1]))
     return entries
+
+
+def _shown_before(state: State, number: int) -> int | None:
+    """The last item of the history that was stored before another one; None if there is none."""
+    shown = Ranges((first, last) for first, last in state.value(VIEW, "items") or [])
+    return max((one for one in state.items if one < number and one in shown), default=None)
