@@ -34,13 +34,29 @@ from sessionary.errors import Invalid
 _CUTS = re.compile(r'[\s"\\/;`\x00-\x1f]+')
 _CUTS_WITH_CASE = re.compile(r'[\s"\\/;`K\x00-\x1f]+')
 # What a text holds that NFC changes: doubles, accents, and marks that may be out of order; a test checks all the rest.
+# Each begins with bytes that most texts lack, so that their absence is found fast.
+_RECOMPOSED_LEADS = bytes((0xCC, 0xCD, *range(0xD6, 0xE1)))
 _RECOMPOSED = (
-    rb"[\xcc\xcd\xd6-\xe0]|\xce\x87|\xd2[\x83-\x87]|\xe1[\x80-\xb7\xbc-\xbf]"
-    rb"|\xe2(?:\x83[\x90-\xb0]|\x84[\xa6\xaa\xab]|\x8c[\xa9\xaa]|\xab\x9c|\xb3[\xaf-\xb1]|\xb5\xbf|\xb7[\xa0-\xbf])"
-    rb"|\xe3(?:\x80[\xaa-\xaf]|\x82[\x99\x9a])|\xea[\x99-\x9b\xa0-\xaf]|\xef(?:[\xa4-\xad]|\xb8[\xa0-\xaf])"
-    rb"|\xf0[\x90\x91\x96\x9b\x9d\x9e\xaf]"
+    rb"\xce\x87",
+    rb"\xd2[\x83-\x87]",
+    rb"\xe1[\x80-\xb7\xbc-\xbf]",
+    rb"\xe2\x83[\x90-\xb0]",
+    rb"\xe2\x84[\xa6\xaa\xab]",
+    rb"\xe2\x8c[\xa9\xaa]",
+    rb"\xe2\xab\x9c",
+    rb"\xe2\xb3[\xaf-\xb1]",
+    rb"\xe2\xb5\xbf",
+    rb"\xe2\xb7[\xa0-\xbf]",
+    rb"\xe3\x80[\xaa-\xaf]",
+    rb"\xe3\x82[\x99\x9a]",
+    rb"\xea[\x99-\x9b\xa0-\xaf]",
+    rb"\xef[\xa4-\xad]",
+    rb"\xef\xb8[\xa0-\xaf]",
+    rb"\xf0[\x90\x91\x96\x9b\x9d\x9e\xaf]",
 )
-_ACCENTED = rb"[\xc3-\xc8\xce-\xd1\xd3]|\xe1[\xb8-\xbb]|" + _RECOMPOSED
+_ACCENTED_LEADS = bytes((*range(0xC3, 0xC9), *range(0xCE, 0xD2), 0xD3))
+_ACCENTED = (rb"\xe1[\xb8-\xbb]",)
+_ASCII = bytes(range(0x80))
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370))) - {"\u0338"}
 """What folding of accents removes; the stroke that makes an unequal sign of an equals sign is none."""
 BLOCK = 1 << 16
@@ -105,7 +121,7 @@ class Needle:
             return True
         if self._rewritten is None or isinstance(data, str):
             return False
-        return self._rewritten.search(data) is not None
+        return self._rewritten.is_in(data)
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of the words in a text of `blocks`; they do not overlap."""
@@ -143,9 +159,26 @@ class _Unaccented(dict[int, str]):
 _UNACCENTED = _Unaccented()
 
 
+class _Rewritten:
+    """Whether bytes of UTF-8 hold a character that NFC changes or, if accents are folded, one with an accent."""
+
+    def __init__(self, fold: bool) -> None:
+        self._leads = _RECOMPOSED_LEADS + (_ACCENTED_LEADS if fold else b"")
+        self._patterns = [re.compile(one) for one in (*_RECOMPOSED, *(_ACCENTED if fold else ()))]
+
+    def is_in(self, data: bytes) -> bool:
+        """True if one of these characters is there."""
+        if data.isascii():
+            return False
+        others = data.translate(None, _ASCII)  # the bytes of one character stay together
+        if stringzilla.find_first_of(others, self._leads) >= 0:
+            return True
+        return any(pattern.search(others) for pattern in self._patterns)
+
+
 @cache
-def _rewritten(fold: bool) -> re.Pattern[bytes]:
-    return re.compile(_ACCENTED if fold else _RECOMPOSED)
+def _rewritten(fold: bool) -> _Rewritten:
+    return _Rewritten(fold)
 
 
 def composed(text: str) -> str:

@@ -116,7 +116,7 @@ def test_accents_are_folded_on_request() -> None:
 
 
 def test_no_other_character_is_changed_by_the_form() -> None:
-    """`_RECOMPOSED` has every character without which a text is in the form NFC, `_ACCENTED` every one with accents."""
+    """Every character that NFC changes is noticed, and every one with an accent where accents are folded."""
     seconds = {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
     chars = [chr(code) for code in (*range(0xD800), *range(0xE000, 0x110000))]
     for char in chars:
@@ -128,9 +128,9 @@ def test_no_other_character_is_changed_by_the_form() -> None:
     for char in chars:
         data = char.encode()
         may_change = combining(char) or normalize("NFC", char) != char or char in seconds
-        if may_change and not char.isspace() and not plain.match(data):
+        if may_change and not char.isspace() and not plain.is_in(data):
             missed.append(hex(ord(char)))
-        if char.translate(needle_module._UNACCENTED) != char and not folded.match(data):
+        if char.translate(needle_module._UNACCENTED) != char and not folded.is_in(data):
             missed.append(hex(ord(char)))
     assert missed == []
 
