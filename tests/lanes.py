@@ -192,6 +192,17 @@ def _probe_peers() -> str | None:
     return None if done.returncode == 0 else f"{PEERS} names no Python with {' and '.join(packages)}"
 
 
+def chromium() -> str | None:
+    """The program of the system's Chromium; None without one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def _probe_chromium() -> str | None:
+    if find_spec("playwright") is None:
+        return "the package playwright is not installed"
+    return None if chromium() else "no Chromium in PATH (Debian: apt-get install chromium)"
+
+
 def _probe_plug(name: str) -> Callable[[], str | None]:
     return lambda: environments.missing(name)
 
@@ -212,6 +223,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "azurite": objects.azurite_missing,  # Microsoft's Azure Blob from npm
     "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
     "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
+    "chromium": _probe_chromium,  # the system's browser, driven by playwright
     "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
     **{
         f"plug-{name}": _probe_plug(name) for name in environments.FRAMEWORKS

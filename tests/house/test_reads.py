@@ -11,6 +11,7 @@ FREE = {"disk", "cli", "testing"}
 NO_SESSIONS = {
     "catalog/store.py": "SQLite opens its file by itself, and the schema is a file of the package",
     "sync/cosmos_config.py": "the settings of another program",
+    "viewer/app.py": "the page is files of the package",
     "workspace/prices.py": "the prices are a file of the package",
 }
 

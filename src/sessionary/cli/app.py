@@ -15,6 +15,7 @@ COMMANDS = (
     "list",
     "show",
     "open",
+    "serve",
     "search",
     "export",
     "diff",

@@ -123,6 +123,10 @@ class SearchStats:
         return [problem for _, problem in self.damaged]
 
 
+class _Stopped(Exception):
+    """The search was stopped while a session was read."""
+
+
 class Search:
     """A search; `stats` is updated while `hits` is iterated.
 
@@ -133,6 +137,7 @@ class Search:
     def __init__(self, query: Query) -> None:
         self.stats: SearchStats = SearchStats()
         self._query = query
+        self._stopped = Event()
         # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
         self._alternatives = [
@@ -145,7 +150,13 @@ class Search:
 
     def _may_match(self, data: bytes) -> bool:
         """False if no record in these lines can be a hit."""
+        if self._stopped.is_set():
+            raise _Stopped
         return any(may_match(data) for may_match in self._filters)
+
+    def stop(self) -> None:
+        """End `hits` soon, from any thread."""
+        self._stopped.set()
 
     def hits(
         self, targets: Iterable[Target], *, passed: Callable[[int], object] | None = None
@@ -165,6 +176,8 @@ class Search:
             else:
                 wanted.append((target.size, target))
         for target, quiet in looked_ahead(wanted, self._is_quiet):
+            if self._stopped.is_set():
+                return
             if not quiet:
                 yield from self._in_session(target)
             self.stats.sessions += 1
@@ -185,7 +198,7 @@ class Search:
                 return False
             found = target.layout.read(target.ref, None, may_match)
             return not any(isinstance(item, Message | Aside | Problem) for item in found)
-        except (NotFound, StorageFailed):
+        except (NotFound, StorageFailed, _Stopped):
             return False
 
     def _in_session(self, target: Target) -> Iterator[Hit]:
@@ -195,6 +208,8 @@ class Search:
             if target.has_documents:
                 problems = summary_of(target.layout, target.ref).problems
                 self._note(target, [found for found in problems if found.severity > Severity.cosmetic])
+        except _Stopped:
+            return
         except NotFound:
             pass  # a session without a conversation, or moved to the trash meanwhile
         except StorageFailed as error:

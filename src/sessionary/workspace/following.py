@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from sessionary.disk.fs import Fs, is_file
 from sessionary.layouts.base import Layout
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
-from sessionary.model import Cursor, Message, Reset, SessionRef
+from sessionary.model import Aside, Cursor, Inherited, Message, Problem, Reset, SessionRef
 from sessionary.transcript.history_messages import begins_turn
 from sessionary.transcript.typed import Numbered
 
@@ -22,15 +22,18 @@ def follow(
     """Yield the messages of a session, and go on with those that are added; see `Workspace.follow`."""
     folder = _folder(ref.locator, fs)
     waking = waker(fs, folder, lambda _: True)
-    reader = _Reader(layout, ref)
-    before = None
+    follower = Follower(layout, ref)
+    yielded = 0
     try:
         while not is_set(stop):
             waking.watch([folder])  # before reading, so that nothing is added unseen in between
-            state = layout.fingerprint(ref)
-            if not state or state != before:
-                yield from reader.added()
-            before = state
+            for one in follower.poll():
+                if not isinstance(one, Numbered) or one.outside or one.inherited:
+                    continue
+                if one.index >= yielded:
+                    yielded = one.index + 1
+                    yield one
+            yielded = follower.messages  # fewer than before if the session was rewound
             idle()
             wait(waking, interval, stop)
     finally:
@@ -43,31 +46,77 @@ def _folder(locator: str, fs: Fs) -> str:
     return os.path.dirname(path) if is_file(fs, path) else path
 
 
-class _Reader:
-    """Reads what was added: from the last cursor, or from the start where a layout has none.
+class Follower:
+    """Reads a session once, and then what is added to it: from the last cursor, or from the start if there is none.
 
     A record that is being written is damage until it is whole, and then there is no cursor. What was yielded behind
     the last one is therefore counted.
+
+    Attributes:
+        messages: the number of messages in the conversation.
     """
 
     def __init__(self, layout: Layout, ref: SessionRef) -> None:
+        self.messages: int = 0
         self._layout, self._ref = layout, ref
+        self._state = b""
         self._cursor: Cursor | None = None
-        self._index = self._turn = 0  # of the first message behind the cursor, and of the last turn before it
+        self._mark = (0, 0, 0)  # before the cursor: all messages, those of the conversation, turns
         self._yielded = 0
 
-    def added(self) -> Iterator[Numbered]:
-        """Yield the messages that were not yielded before."""
-        index, turn = self._index, self._turn
+    def poll(self) -> Iterator[Numbered | Problem | Reset]:
+        """Yield what was added since the last call; everything in the first call.
+
+        Messages outside of the conversation are included. `Reset`: what was yielded before is void, and everything
+        follows. Problems behind the last cursor are yielded again. If nothing changed, no file is opened.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: it cannot be read.
+        """
+        state = self._layout.fingerprint(self._ref)
+        if state and state == self._state:
+            return
+        self._state = state
+        position, index, turn = self._mark
         for item in self._layout.read(self._ref, self._cursor):
             if isinstance(item, Reset):
-                index = turn = 0
-            elif isinstance(item, Message):
-                turn += begins_turn(item)
-                if index >= self._yielded:
-                    self._yielded = index + 1
-                    yield Numbered(index, turn, item)
-                index += 1
+                self._restart()
+                position, index, turn = self._mark
+                yield item
             elif isinstance(item, Cursor):
-                self._cursor, self._index, self._turn = item, index, turn
-        self._yielded = index  # fewer than before if the session was rewound
+                self._cursor, self._mark = item, (position, index, turn)
+            elif isinstance(item, Problem):
+                yield item
+            elif isinstance(item, Message | Aside | Inherited):
+                turn += isinstance(item, Message) and begins_turn(item)
+                if position >= self._yielded:
+                    self._yielded = position + 1
+                    yield _numbered(item, index, turn)
+                position += 1
+                index += isinstance(item, Message)
+        self.messages = index
+        if position < self._yielded:
+            self._restart()
+            yield Reset()
+            yield from self.poll()
+
+    def _restart(self) -> None:
+        self._cursor = None
+        self._mark = (
+            0,
+            0,
+            0,
+        )  # what stands before the cursor: all messages, those of the conversation, turns
+        self._yielded = 0
+        self._state = b""
+
+
+def _numbered(item: Message | Aside | Inherited, index: int, turn: int) -> Numbered:
+    if isinstance(item, Aside):
+        return Numbered(index, turn, item.message, outside=True)
+    return (
+        Numbered(0, 0, item.message, inherited=True)
+        if isinstance(item, Inherited)
+        else Numbered(index, turn, item)
+    )

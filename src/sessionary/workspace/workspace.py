@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.exporting import Export
     from sessionary.workspace.family import Kin
+    from sessionary.workspace.following import Follower
     from sessionary.workspace.mended_copy import MendedCopy
     from sessionary.workspace.opening import Resume
     from sessionary.workspace.prices import Prices
@@ -104,6 +105,11 @@ class Hits:
             self.count += 1
             self.found_in.add(hit.ref)
             yield hit
+
+    def stop(self) -> None:
+        """End the search soon, from any thread: the iteration ends within the window of bytes that is being read."""
+        self.is_complete = False
+        self._search.stop()
 
 
 class Workspace(Sessions):
@@ -260,6 +266,12 @@ class Workspace(Sessions):
         from sessionary.layouts.jsonl import raw_line
 
         return raw_line(self._fs, str(target), place.byte or 0)
+
+    def follower(self, ref: SessionRef) -> Follower:
+        """As `follow`, for callers that wait by themselves: each `poll` yields what was added since the last one."""
+        from sessionary.workspace.following import Follower
+
+        return Follower(self.layout_of(ref), ref)
 
     def check(self, target: Target) -> Iterator[Problem]:
         """Every problem of a session, its mailbox included, or of a JSON Lines file of messages. Reads only.

@@ -1,0 +1,11 @@
+"""The page in the browser: `sessionary serve`. Calls `workspace`; the page itself is in `static`.
+
+app         the routes
+guard       who may ask: host, origin, token; the headers of every answer
+library     the sessions of all homes, under keys for addresses
+transcript  the stream of a conversation, and of what is added to it
+parts       messages as JSON, cut to what a page shows at first
+rendering   Markdown and code as HTML that cannot act
+finding     the stream of a search
+serving     the socket, the link, and the server on it
+"""

@@ -1,0 +1,57 @@
+// Requests with the token of this start. It comes with the link, and is kept in this tab only.
+const KEY = "sessionary-token";
+
+export function takeToken() {
+  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  if (found) {
+    sessionStorage.setItem(KEY, found[1]);
+    history.replaceState(null, "", location.pathname + "#/");
+  }
+  return sessionStorage.getItem(KEY);
+}
+
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body.message || `the server answered ${status}`);
+    this.status = status;
+    this.hint = body.hint || "";
+  }
+}
+
+async function ask(path, options = {}) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY) || ""}` };
+  if (options.body !== undefined) headers["Content-Type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, headers, credentials: "omit" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, { message: "the server does not answer", hint: "start `sessionary serve` again" });
+  }
+  if (!answer.ok) throw new Refused(answer.status, await answer.json().catch(() => ({})));
+  return answer;
+}
+
+export async function get(path, signal) {
+  return (await ask(path, { signal })).json();
+}
+
+export async function post(path, document) {
+  return (await ask(path, { method: "POST", body: JSON.stringify(document) })).json();
+}
+
+// Server-sent events over fetch, which, unlike EventSource, can bear the token.
+export async function events(path, signal, take) {
+  const reader = (await ask(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const at = block.indexOf("\ndata: ");
+      take(block.slice("event: ".length, at), JSON.parse(block.slice(at + "\ndata: ".length)));
+    }
+  }
+}

@@ -1,0 +1,175 @@
+// The page: addresses, keys, search, and what is open.
+import { events, get, takeToken } from "./api.js";
+import { ago, byId, bytes, copy, el, plural } from "./dom.js";
+import { HEALTH, SessionList } from "./list.js";
+import { hasError, isPrompt } from "./item.js";
+import { Session } from "./session.js";
+
+const PAUSE = 40; // milliseconds after a key before a search begins
+let list, session = null, searching = null;
+
+const KEYS = [
+  ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
+  ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter goes on"], ["l", "skim: prompts and final answers"],
+  ["b", "messages of left branches"], ["d", "health"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
+];
+
+function route() {
+  const found = /^#\/s\/(\w+)(?:\/(\d+))?$/.exec(location.hash);
+  const row = found && list.byKey.get(found[1]);
+  const at = found?.[2] === undefined ? undefined : Number(found[2]);
+  if (row && session?.row.key === row.key) { if (at !== undefined && !session.goTo(at)) session.wanted = at; return; }
+  session?.close();
+  session = null;
+  byId("drawer").hidden = true;
+  document.body.classList.toggle("reading", Boolean(found));
+  if (!row) {
+    byId("main").replaceChildren(found ? el("p", { class: "empty" }, "No session has this address; it was moved or deleted.") : welcome());
+    list.show(null);
+    return;
+  }
+  document.title = `${row.title || row.id} · Sessionary`;
+  session = new Session(row, list, { at, drawer: showDrawer });
+  session.open();
+  list.show(row.key);
+}
+
+function welcome() {
+  document.title = "Sessionary";
+  const damaged = list.rows.filter((row) => !["ok", "note"].includes(row.health)).length;
+  return el("div", { class: "empty" },
+    el("p", {}, "Choose a session, or press / to search in all of them. ? shows the keys."),
+    damaged ? el("p", {}, el("button", { onclick: () => { list.chosen = { health: "damaged" }; list.filter(); } }, `${plural(damaged, "session")} damaged: show`)) : null);
+}
+
+async function showDrawer(name, data) {
+  const drawer = byId("drawer"), body = el("div", { class: "body" });
+  drawer.replaceChildren(el("header", {}, el("h2", {}, name === "health" ? "Health" : "Continue this session"), el("button", { "aria-label": "Close", onclick: closeDrawer }, "×")), body);
+  drawer.hidden = false;
+  if (name === "health") {
+    try { body.append(...drawProblems((await get(`${session.base}/health`)).problems)); } catch (error) { body.append(failed(error)); }
+  } else if (data.error) body.append(failed(data.error));
+  else body.append(el("pre", {}, data.line), el("button", { onclick: (event) => copy(data.line, event.target) }, "copy"), ...(data.problems.length ? drawProblems(data.problems) : []));
+  drawer.querySelector("button").focus();
+}
+
+const failed = (error) => el("p", { class: "problem" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null);
+
+function drawProblems(problems) {
+  if (!problems.length) return [el("p", {}, "No problems were found.")];
+  return problems.map((one) => el("section", { class: "found" },
+    el("p", {}, el("b", {}, (HEALTH[one.severity] || HEALTH.ok)[1] === "ok" ? "note" : HEALTH[one.severity][1]), ` · ${one.code}`),
+    el("p", {}, one.message),
+    el("p", { class: "more" }, `${one.path}${one.line ? `, line ${one.line}` : ""}${one.byte === null ? "" : `, byte ${one.byte}`}`),
+    one.repair ? el("p", { class: "hint" }, one.repair) : null));
+}
+
+function closeDrawer() {
+  byId("drawer").hidden = true;
+  session?.body.focus();
+}
+
+// Each key ends the search before it: the server stops when the request is aborted.
+function search() {
+  const words = byId("search").value.trim();
+  searching?.abort();
+  clearTimeout(search.timer);
+  document.body.classList.toggle("searching", Boolean(words));
+  let hits = byId("hits");
+  if (!words) { hits?.remove(); byId("state").textContent = ""; return; }
+  if (!hits) { hits = el("div", { id: "hits", class: "scroll", "aria-label": "Hits" }); byId("side").append(hits); }
+  const control = (searching = new AbortController());
+  search.timer = setTimeout(() => run(words, hits, control), PAUSE);
+}
+
+async function run(words, hits, control) {
+  let first = true, last = null;
+  const began = () => { if (first) { hits.replaceChildren(); first = false; } };
+  byId("state").textContent = "searching…";
+  try {
+    await events(`/api/search?q=${encodeURIComponent(words)}`, control.signal, (name, data) => {
+      if (control.signal.aborted) return;
+      began();
+      if (name === "hit") {
+        const row = list.byKey.get(data.key);
+        if (data.key !== last) hits.append(el("h3", {}, row?.title || row?.id || data.key, el("time", {}, ago(row?.updated))));
+        last = data.key;
+        hits.append(el("a", { class: "hit", href: `#/s/${data.key}/${data.index}` },
+          el("span", { class: "kind" }, data.part === "title" ? "title" : data.person ? "you" : data.tool || data.role || ""),
+          ...data.pieces.map((piece, at) => (at % 2 ? el("mark", {}, piece) : piece))));
+      } else if (name === "done") {
+        byId("state").textContent = `${plural(data.hits, "hit")}${data.complete ? "" : ", stopped"} in ${plural(data.sessions, "session")} (${bytes(data.bytes)})${data.damaged ? `; ${plural(data.damaged, "damaged place")} not searched` : ""}`;
+        if (!data.hits) hits.append(el("p", { class: "empty" }, "No hits."));
+      } else if (name === "failed") { hits.replaceChildren(failed(data)); byId("state").textContent = ""; }
+    });
+  } catch (error) {
+    if (error.name !== "AbortError") { hits.replaceChildren(failed(error)); byId("state").textContent = ""; }
+  }
+}
+
+function showKeys() {
+  const dialog = byId("dialog");
+  dialog.replaceChildren(el("h2", { id: "dialog-title" }, "Keys"), el("dl", {}, ...KEYS.flatMap(([keys, words]) => [el("dt", {}, keys), el("dd", {}, words)])), el("button", { onclick: () => dialog.close() }, "Close"));
+  dialog.showModal();
+}
+
+function act(key) {
+  const inSession = {
+    j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(isPrompt, 1), K: () => session.jump(isPrompt, -1),
+    e: () => session.jump(hasError, 1), E: () => session.jump(hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
+    f: () => session.find.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => showDrawer("health"), y: () => session.copyMarked(), R: () => session.resume(null),
+  };
+  inSession["}"] = inSession.J;
+  inSession["{"] = inSession.K;
+  const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), "?": showKeys };
+  if (!session) Object.assign(anywhere, { j: () => list.step(1), k: () => list.step(-1) });
+  const found = anywhere[key] || (session && inSession[key]);
+  found?.();
+  return Boolean(found);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("dialog").open) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  if (event.key === "Escape") {
+    if (event.target.id === "search") { byId("search").value = ""; search(); event.target.blur(); }
+    else if (!byId("drawer").hidden) closeDrawer();
+    else if (session && !typing) location.hash = "#/";
+    return;
+  }
+  if (!typing && act(event.key)) event.preventDefault();
+}
+
+function theme() {
+  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = localStorage["sessionary-theme"] = dark ? "light" : "dark";
+}
+
+function askForLink(error) {
+  const input = el("input", { type: "password", "aria-label": "Link", placeholder: "http://127.0.0.1:…/#token=…" });
+  byId("main").replaceChildren(el("form", { class: "empty", onsubmit: (event) => {
+    event.preventDefault();
+    const token = input.value.trim().split("token=").pop();
+    location.hash = `#token=${token}`;
+    location.reload();
+  } }, failed(error), el("p", {}, "`sessionary serve --no-open` prints a link. Paste it here:"), input, " ", el("button", {}, "Open")));
+  document.body.classList.add("reading");
+}
+
+async function begin() {
+  if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
+  takeToken();
+  list = new SessionList((key) => (location.hash = `#/s/${key}`));
+  byId("theme").addEventListener("click", theme);
+  byId("help").addEventListener("click", showKeys);
+  try { await list.load(); } catch (error) { askForLink(error); return; }
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("hashchange", route);
+  window.addEventListener("focus", () => list.refresh().catch(() => {}));
+  byId("search").addEventListener("input", search);
+  route();
+  document.body.classList.add("ready");
+  list.refresh().catch(() => {});
+}
+
+begin();

@@ -1,0 +1,166 @@
+"""The page of `sessionary serve` in a real browser."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_serve import line, serving
+from tests.lanes import chromium
+
+pytestmark = pytest.mark.lane("chromium")
+
+HOSTILE = (
+    "<script>window.owned = 1</script><img src=x onerror='window.owned = 2'><svg onload='window.owned = 3'></svg>"
+    "[x](javascript:window.owned=4) \u202ebidi\u202c"
+)
+
+
+def turn(number: int, text: str = "Please fix it") -> list[dict[str, Any]]:
+    time = f"2026-11-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+    call = {"id": f"c{number}", "tool": "bash", "arguments": {"command": f"pytest -q t{number}.py"}}
+    return [
+        {"role": "user", "content": f"{text} {number}", "timestamp": time},
+        {
+            "role": "assistant",
+            "content": f"I run **test {number}**.",
+            "tool_calls": [call],
+            "timestamp": time,
+        },
+        {"role": "tool", "tool_call_id": f"c{number}", "content": f"out {number}", "timestamp": time},
+        {"role": "assistant", "content": f"Fixed {number}.", "timestamp": time},
+    ]
+
+
+def write(home: Path, session: str, title: str, messages: list[dict[str, Any]], tail: bytes = b"") -> Path:
+    folder = home / "projects" / "-work-app" / "sessions" / session
+    folder.mkdir(parents=True)
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in messages)
+    (folder / "transcript.jsonl").write_bytes(lines + tail)
+    (folder / "metadata.json").write_text(json.dumps({"session_id": session, "name": title}))
+    return folder / "transcript.jsonl"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        options = ["--no-sandbox", "--disable-gpu"]
+        made = started.chromium.launch(executable_path=chromium(), args=options)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page that fails the test if a script fails or the policy of the page was broken.
+
+    That requests end with the server is no fault.
+    """
+    context = browser.new_context(viewport={"width": 1000, "height": 700})
+    made = context.new_page()
+    made.set_default_timeout(15_000)
+    faults: list[str] = []
+    made.on("pageerror", lambda error: faults.append(str(error)))
+    made.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    yield made
+    context.close()
+    assert [fault for fault in faults if "net::ERR_" not in fault] == []
+
+
+def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None:
+    home = tmp_path / "home"
+    for number in range(60):
+        write(home, f"s{number:03}", f"Session {number}", turn(number))
+    running = write(home, "running", "The running one", [one for at in range(100) for one in turn(at)])
+    with serving(tmp_path, "--no-open") as process:
+        page.goto(line(process))
+        page.wait_for_selector("body.ready")
+        assert "#token" not in page.url
+        assert page.context.cookies() == []
+        assert page.inner_text("#count") == "61 sessions"
+        assert page.locator("a.session").count() < 40  # only those near the screen are in the page
+
+        page.fill("#search", "fix it 57")
+        page.wait_for_selector("a.hit mark")
+        page.locator("a.hit", has_text="fix it 57").first.click()
+        page.wait_for_selector("article.message.person")
+        assert page.inner_text(".session-head h2") in ("Session 57", "The running one")
+        page.press("#search", "Escape")
+
+        page.locator("a.session", has_text="The running one").first.click()
+        page.wait_for_function("document.querySelector('.live')?.textContent === 'following'")
+        page.locator(".transcript").focus()
+        page.keyboard.press("G")
+        page.wait_for_selector("text=Fixed 99.")
+        assert page.locator("article.message").count() < 80
+        with running.open("ab") as file:
+            file.write(b'{"role": "user", "content": "written by another process"}\n')
+        page.wait_for_selector("text=written by another process")
+        page.keyboard.press("g")
+        page.wait_for_selector("text=Please fix it 0")
+
+
+def test_a_deep_link_opens_at_its_message(tmp_path: Path, page: Any) -> None:
+    write(tmp_path / "home", "long", "Long", [one for at in range(200) for one in turn(at)])
+    with serving(tmp_path, "--no-open") as process:
+        page.goto(line(process))
+        page.wait_for_selector("body.ready")
+        page.locator("a.session").click()
+        page.wait_for_selector("article")
+        page.evaluate("location.hash += '/600'")
+        page.wait_for_selector(".marked")
+        assert "Please fix it 150" in page.inner_text(".marked")
+        assert page.locator(".marked").bounding_box()["y"] < 700
+
+
+def test_a_hostile_transcript_does_nothing(tmp_path: Path, page: Any) -> None:
+    messages = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "content": HOSTILE}]
+    write(tmp_path / "home", "bad", HOSTILE, messages)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with serving(tmp_path, "--no-open") as process:
+        link = line(process)
+        page.goto(link)
+        page.wait_for_selector("body.ready")
+        page.locator("a.session").click()
+        page.wait_for_selector("article.agent .text:not(.plain)")
+        assert page.evaluate("window.owned") is None
+        assert page.locator("article img, article script, article svg, article a").count() == 0
+        assert "<script>" in page.inner_text("article.agent")
+        assert {url.split("/")[2] for url in asked if not url.startswith("data:")} == {link.split("/")[2]}
+
+
+def test_what_is_damaged_is_seen_and_explained(tmp_path: Path, page: Any) -> None:
+    write(tmp_path / "home", "torn", "Torn", turn(1), tail=b'{"role": "us')
+    write(tmp_path / "home", "well", "Well", turn(2))
+    with serving(tmp_path, "--no-open") as process:
+        page.goto(line(process))
+        page.wait_for_selector("body.ready")
+        page.select_option("[aria-label=Health]", "damaged")
+        assert page.inner_text("#count") == "1 session · 1 filtered out"
+        page.locator("a.session").click()
+        page.wait_for_selector(".problem")
+        page.locator(".transcript").focus()
+        page.keyboard.press("d")
+        page.wait_for_selector("#drawer .found")
+        assert "torn_tail" in page.inner_text("#drawer")
+
+
+@pytest.mark.parametrize("width", [360, 1000])
+def test_nothing_is_wider_than_the_screen(tmp_path: Path, page: Any, width: int) -> None:
+    long = "x" * 3000 + " " + "| a | b |\n|---|---|\n" + "| " + "y" * 500 + " | z |"
+    write(tmp_path / "home", "wide", "w" * 300, [{"role": "user", "content": long}, *turn(1)])
+    page.set_viewport_size({"width": width, "height": 700})
+    with serving(tmp_path, "--no-open") as process:
+        page.goto(line(process))
+        page.wait_for_selector("body.ready")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.locator("a.session").click()
+        page.wait_for_selector("article.person .text:not(.plain)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.keyboard.press("?")
+        assert page.locator("dialog dt").count() > 10

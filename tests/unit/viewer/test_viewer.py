@@ -1,0 +1,311 @@
+"""The answers to the page, over HTTP."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from starlette.testclient import TestClient
+
+from sessionary.viewer import finding, transcript
+from sessionary.viewer.app import viewer_app
+from sessionary.viewer.library import Library
+from sessionary.workspace import Workspace
+
+TOKEN = "t"
+EDIT = {"file_path": "/a.py", "old_string": "a\nb\n", "new_string": "a\nc\n"}
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": "fix the **parser**", "timestamp": "2026-11-01T10:00:00Z"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "tool_call", "id": "c", "name": "edit_file", "input": EDIT},
+        ],
+        "tool_calls": [{"id": "c", "tool": "edit_file", "arguments": EDIT}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "\n".join(map(str, range(100)))},
+    {"role": "assistant", "content": "done"},
+]
+
+
+def write(
+    home: Path, session: str, messages: list[dict[str, Any]], tail: bytes = b"", **metadata: Any
+) -> Path:
+    folder = home / "projects" / "-p" / "sessions" / session
+    folder.mkdir(parents=True)
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in messages)
+    (folder / "transcript.jsonl").write_bytes(lines + tail)
+    (folder / "metadata.json").write_text(json.dumps({"session_id": session, **metadata}))
+    return folder
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
+
+
+@pytest.fixture
+def client(library: Library) -> TestClient:
+    app = viewer_app(library, TOKEN, 80)
+    return TestClient(
+        app,
+        base_url="http://localhost:80",
+        headers={"authorization": f"Bearer {TOKEN}", "host": "localhost:80"},
+    )
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    blocks = [block.split("\n") for block in text.split("\n\n") if block]
+    return [(head.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for head, data in blocks]
+
+
+def key(client: TestClient, session: str) -> str:
+    return next(str(row["key"]) for row in client.get("/api/sessions").json()["rows"] if row["id"] == session)
+
+
+def items(client: TestClient, session: str) -> list[Any]:
+    found = events(client.get(f"/api/session/{key(client, session)}/stream").text)
+    assert found[-1] == ("ready", {})
+    return [item for name, data in found for item in data if name == "items"]
+
+
+def test_the_list_has_every_session_with_its_health(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "a-good-one", MESSAGES, name="Parser")
+    write(tmp_path, "b-torn", MESSAGES, tail=b'{"role": "us')
+    found = client.get("/api/sessions").json()
+    rows = {row["id"]: row for row in found["rows"]}
+    assert found["total"] == 2
+    assert rows["a-good-one"]["title"] == "Parser"
+    assert rows["b-torn"]["health"] == "lost_data"
+    assert [len(client.get(f"/api/sessions?offset={at}&limit=1").json()["rows"]) for at in (0, 1, 2)] == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_a_key_stays_the_same_and_a_wrong_one_is_answered(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    first = key(client, "one")
+    assert client.post("/api/refresh", json={}).json() == {"version": 1}
+    assert key(client, "one") == first
+    gone = client.get("/api/session/0123/health")
+    assert gone.status_code == 404
+    assert "reload" in gone.json()["hint"]
+
+
+def test_a_refresh_says_whether_any_row_changed(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    assert client.get("/api/sessions").json()["version"] == 1
+    write(tmp_path, "two", MESSAGES)
+    assert client.post("/api/refresh", json={}).json() == {"version": 2}
+    assert client.get("/api/sessions").json()["total"] == 2
+
+
+def test_homes_are_listed_together(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name, "same-id", MESSAGES)
+    both = Library([Workspace(tmp_path / name, cache=str(tmp_path / "c")) for name in ("one", "two")])
+    rows = both.rows(0, 10)["rows"]
+    assert [row["id"] for row in rows] == ["same-id", "same-id"]
+    assert len({row["key"] for row in rows}) == 2
+
+
+def test_a_transcript_arrives_in_its_order_with_long_results_cut(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    prompt, call, result, answer = items(client, "one")
+    assert (prompt["origin"], prompt["turn"], prompt["parts"][0]["text"]) == (
+        "person",
+        1,
+        "fix the **parser**",
+    )
+    thinking, edit = call["parts"]
+    assert thinking == {"kind": "thinking", "text": "hm"}
+    assert (edit["name"], edit["telling"], edit["added"], edit["removed"]) == ("edit_file", "/a.py", 1, 1)
+    assert edit["text"] == " a\n-b\n+c\n "
+    shown = result["parts"][0]
+    assert (shown["text"], shown["tail"], shown["hidden"]) == ("0\n1\n2\n3\n4\n5\n6\n7", "96\n97\n98\n99", 88)
+    assert answer["index"] == 3
+
+
+def test_the_whole_of_a_message_is_one_request_away(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    found = client.get(f"/api/session/{key(client, 'one')}/message/2").json()
+    assert found["parts"][0]["text"].split("\n") == [str(number) for number in range(100)]
+    assert client.get(f"/api/session/{key(client, 'one')}/message/99").status_code == 404
+
+
+def test_damage_stands_where_it_occurs_and_hides_nothing(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES[:1], tail=b'broken\n{"role": "assistant", "content": "after"}\n')
+    first, damage, after = items(client, "one")
+    assert first["index"] == 0
+    assert (damage["problem"], damage["line"]) == ("lost_data", 2)
+    assert after["parts"][0]["text"] == "after"
+    problems = client.get(f"/api/session/{key(client, 'one')}/health").json()["problems"]
+    assert "bad_json" in {problem["code"] for problem in problems}
+
+
+HOSTILE = (
+    '<script>alert(1)</script><img src="http://evil.example/x" onerror=alert(1)><svg onload=alert(1)>'
+    "[a](javascript:alert(1)) [b](data:text/html,x) ![i](http://evil.example/y) <a href='vbscript:x'>c</a> "
+    '\x1b]0;title\x07\u202eevil\u202c <iframe src="//evil.example"> <style>*{display:none}</style> <form><input>'
+)
+
+
+def test_a_hostile_transcript_is_inert(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", [{"role": "user", "content": HOSTILE}], name=HOSTILE)
+    text = items(client, "one")[0]["parts"][0]["text"]
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    (page,) = client.post("/api/render", json=[HOSTILE]).json()
+    assert "\u202e" not in page
+    opened = [part.split(">")[0].split()[0] for part in page.split("<")[1:]]
+    assert set(opened) <= {"p", "/p", "a", "/a"}
+    assert 'href="javascript' not in page
+    assert 'href="data' not in page
+    row = client.get("/api/sessions").json()["rows"][0]
+    assert "\u202e" not in row["title"]
+    assert "\x1b" not in row["title"]
+
+
+def test_markdown_and_code_are_drawn(client: TestClient) -> None:
+    text = "# T\n\n`x` **b** [l](https://example.com)\n\n```python\nimport os\n```\n\n| a |\n|---|\n| 1 |\n"
+    (page,) = client.post("/api/render", json=[text]).json()
+    assert "<h1>T</h1>" in page
+    assert '<span class="kn">import</span>' in page
+    assert "<td>1</td>" in page
+    assert 'href="https://example.com"' in page
+    assert 'rel="noreferrer noopener nofollow"' in page
+
+
+def test_huge_and_invalid_bodies_are_refused(client: TestClient) -> None:
+    assert client.post("/api/render", json=["x" * 2_000_001]).status_code == 413
+    wrong = client.post("/api/render", content="{", headers={"content-type": "application/json"})
+    assert wrong.status_code == 400
+    assert client.post("/api/render", json=["x" * 500_000]).json()[0].startswith("<pre>")
+
+
+def test_a_search_is_streamed_and_marks_what_it_found(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    write(tmp_path, "two", [{"role": "user", "content": "something else"}])
+    found = events(client.get("/api/search?q=PARSER").text)
+    assert [name for name, _ in found] == ["hit", "done"]
+    hit = found[0][1]
+    assert (hit["key"], hit["index"], hit["person"]) == (key(client, "one"), 0, True)
+    assert hit["pieces"] == ["fix the **", "parser", "**"]
+    assert found[1][1] | {"bytes": 0} == {
+        "hits": 1,
+        "sessions": 2,
+        "bytes": 0,
+        "complete": True,
+        "damaged": 0,
+    }
+
+
+def test_words_that_cannot_be_searched_for_are_answered_with_the_remedy(client: TestClient) -> None:
+    ((name, data),) = events(client.get("/api/search?q=NOT").text)
+    assert name == "failed"
+    assert data["hint"]
+
+
+def test_a_search_that_nobody_waits_for_stops(library: Library, tmp_path: Path) -> None:
+    for number in range(40):
+        write(tmp_path, f"s{number:02}", [{"role": "user", "content": "needle " * 10}] * 200)
+
+    async def one_hit() -> tuple[float, int]:
+        found = finding.stream(library, "needle")
+        await anext(found)
+        began = time.monotonic()
+        await found.aclose()
+        return time.monotonic() - began, threading.active_count()
+
+    took, _ = anyio.run(one_hit)
+    assert took < 0.2
+
+
+def test_a_superseded_search_ends_within_the_window_that_it_reads(tmp_path: Path) -> None:
+    write(tmp_path, "one", [{"role": "user", "content": "x" * 1000}] * 2000)
+    hits = Workspace(tmp_path, cache=str(tmp_path / "c")).search("absent")
+    hits.stop()
+    assert list(hits) == []
+    assert hits.stats.sessions == 0
+    assert not hits.is_complete
+
+
+def following(library: Library, session: str) -> Iterator[Any]:
+    """Not a fixture: the events of a followed session, one after the other, while a test writes to it."""
+    row = next(row for row in library.rows(0, 10)["rows"] if row["id"] == session)
+    place = library.place(row["key"])
+    stream = transcript.stream(place, lambda: library.row(place), follow=True)
+    with anyio.from_thread.start_blocking_portal() as portal:
+        try:
+            while True:
+                yield from events(portal.call(stream.__anext__).decode())
+        finally:
+            portal.call(stream.aclose)
+
+
+def test_a_line_of_another_process_is_visible_within_300_ms(library: Library, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES)
+    stream = following(library, "one")
+    assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]
+    with (folder / "transcript.jsonl").open("ab") as file:
+        file.write(b'{"role": "user", "content": "and')
+        file.flush()
+        time.sleep(0.25)
+        file.write(b' now"}\n')
+    began = time.monotonic()
+    name, data = next(stream)
+    took = time.monotonic() - began
+    assert (name, data[0]["index"], data[0]["turn"], data[0]["parts"][0]["text"]) == (
+        "items",
+        4,
+        2,
+        "and now",
+    )
+    assert took < 0.3
+    assert next(stream)[1]["messages"] == 5
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_a_line_that_arrives_with_the_begin_of_the_next_is_sent_once(
+    library: Library, tmp_path: Path
+) -> None:
+    folder = write(tmp_path, "one", MESSAGES)
+    stream = following(library, "one")
+    assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]
+    with (folder / "transcript.jsonl").open("ab") as file:
+        file.write(b'{"role": "user", "content": "first"}\n{"role": "us')
+        file.flush()
+        sent = [next(stream), next(stream)]
+        time.sleep(0.5)
+        file.write(b'er", "content": "second"}\n')
+    sent += [next(stream), next(stream)]
+    texts = [[item["parts"][0]["text"] for item in data] for name, data in sent if name == "items"]
+    assert texts == [["first"], ["second"]]
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_a_replaced_transcript_is_sent_again(library: Library, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES)
+    stream = following(library, "one")
+    assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]
+    other = folder / "new"
+    other.write_bytes(b'{"role": "user", "content": "rewound"}\n')
+    other.rename(folder / "transcript.jsonl")
+    assert next(stream) == ("reset", {})
+    name, data = next(stream)
+    assert (name, data[0]["index"], data[0]["parts"][0]["text"]) == ("items", 0, "rewound")
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_the_command_to_continue_is_refused_with_the_reason(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    found = client.get(f"/api/session/{key(client, 'one')}/resume")
+    assert found.status_code == 200
+    assert found.json()["command"][-1].endswith("one")
