@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugs import environments
+from tests.plugs import environments, harbor
 from tests.servers import npm, objects
 
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
@@ -225,6 +225,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
     "chromium": _probe_chromium,  # the system's browser, driven by playwright
     "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
+    "harbor": harbor.missing,  # the models of the format ATIF, of the program that it comes from
     **{
         f"plug-{name}": _probe_plug(name) for name in environments.FRAMEWORKS
     },  # a framework in its environment

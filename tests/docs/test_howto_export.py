@@ -26,7 +26,13 @@ def block(language: str) -> list[str]:
 def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    for name in ("CLAUDE_CONFIG_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SESSIONARY_HOME"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "SESSIONARY_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / ".claude" / "projects" / "-w" / "3f0c81d2-0000-4000-8000-000000000001.jsonl"
     path.parent.mkdir(parents=True)
@@ -37,9 +43,10 @@ def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_commands_run(tmp_path: Path) -> None:
     lines = [line for one in block("sh") for line in one.splitlines()]
-    assert len(lines) == 2
+    assert len(lines) == 4
     for line in lines:
-        assert main([*shlex.split(line)[1:], "--force"]) == 0
+        words = shlex.split(line)[1:]
+        assert main([*words, "--force"] if words[0] == "export" else words) == 0
     assert "[redacted: GitHub token 1]" in (tmp_path / "build.html").read_text("utf-8")
 
 

@@ -68,6 +68,7 @@ CALLS = {
     "show": ["show {agent}", "show {fork}", "show {slug}", "show {feature}", "show {work}", "show {agent}:1"],
     "search": ["search it", "search why --since 2020"],
     "export": ["export {agent} --output x.md", "export {fork} {slug} {feature} {work} --output all/ --redact"],
+    "import": ["export {agent} --output x.atif.json ; import x.atif.json"],
     "diff": ["diff {agent} {fork}", "diff {work} {feature}"],
     "archive add": ["archive add", "archive add --kind claude_code"],
     "archive run": ["archive add --kind amplifier ; archive run"],

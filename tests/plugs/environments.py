@@ -11,6 +11,8 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+from tests.plugs import harbor
+
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 CACHE = REPO / ".plugs"
@@ -74,3 +76,4 @@ def run_suite(name: str) -> subprocess.CompletedProcess[str]:
 if __name__ == "__main__":
     for name in sys.argv[1:] or FRAMEWORKS:
         install(name)
+    harbor.install()

@@ -24,6 +24,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import DatabaseSessionService, InMemorySessionService
 from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from sessionary import Workspace
@@ -467,3 +468,42 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         )
         assert done.stdout == said
+
+
+@pytest.mark.parametrize("kind", [DatabaseSessionService, SqliteSessionService])
+def test_a_database_of_its_own_services_is_taken_over(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / "adk.db"
+    is_file = kind is SqliteSessionService
+
+    async def fill() -> Any:
+        service = kind(str(path) if is_file else f"sqlite+aiosqlite:///{path}")
+        state = {"k": 1, "user:name": "Ada", "app:limit": 2}
+        session = await service.create_session(**WHO, session_id="one", state=state)
+        await service.create_session(**WHO, session_id="empty")
+        for number in range(3):
+            await service.append_event(session, event(f"Hello {number}", time=100.0 + number // 2))
+        await service.append_event(session, changes(time=103.0, k=2, **{"app:limit": 3}))
+        found = [await get(service, name) for name in ("one", "empty")]
+        if not is_file:
+            await service.db_engine.dispose()
+        return found
+
+    theirs = asyncio.run(fill())
+    before = path.read_bytes()
+    workspace = Workspace(tmp_path / "home", cache=str(tmp_path / "cache"))
+    done = workspace.import_file(path)
+    assert (done.problems, [one.state for one in done.sessions]) == ([], ["added"] * 4)
+    assert [one.state for one in workspace.import_file(path).sessions] == ["unchanged"] * 4
+    assert path.read_bytes() == before
+
+    async def read() -> Any:
+        service = DurableSessionService(tmp_path / "home" / "google-adk")
+        return [await get(service, name) for name in ("one", "empty")], service
+
+    mine, service = asyncio.run(read())
+    assert [one.state for one in mine] == [one.state for one in theirs]
+    by_id = [{one.id: one for one in session.events} for session in theirs]
+    assert [{one.id: one for one in session.events} for session in mine] == by_id
+    assert texts(mine[0]) == ["Hello 0", "Hello 1", "Hello 2", ""]
+    assert [one.last_update_time for one in mine] == [one.last_update_time for one in theirs]
+    asyncio.run(service.append_event(mine[0], event("It goes on", time=200.0)))

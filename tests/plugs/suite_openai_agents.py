@@ -288,3 +288,25 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
         assert done.stdout == "Hello, Ada.\n"
     stored = DurableSession("customer-1", tmp_path / "sessionary" / "openai-agents")
     assert len(items(stored)) == 4
+
+
+def test_a_database_of_its_own_session_is_taken_over(tmp_path: Path) -> None:
+    theirs = SQLiteSession("one", tmp_path / "conversations.db")
+    run(
+        theirs,
+        [function_call("weather", {"city": "Ulm"}, call_id="c1")],
+        [assistant_message("Rain.")],
+        tools=[weather],
+    )
+    add(theirs, say("half \ud83d, \x00"), {"type": "message", "role": "user", "content": [1.5, 2**70]})
+    workspace = Workspace(tmp_path / "home", cache=str(tmp_path / "cache"))
+    done = workspace.import_file(tmp_path / "conversations.db")
+    assert [(one.state, one.items) for one in done.sessions] == [("added", len(items(theirs)))]
+    mine = DurableSession("one", tmp_path / "home" / "openai-agents")
+    assert items(mine) == items(theirs)
+    add(theirs, say("more"))
+    assert [one.items for one in workspace.import_file(tmp_path / "conversations.db").sessions] == [1]
+    assert items(mine) == items(theirs)
+    run(mine, [assistant_message("It goes on.")])
+    assert len(items(mine)) == len(items(theirs)) + 2
+    theirs.close()

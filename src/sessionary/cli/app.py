@@ -18,6 +18,7 @@ COMMANDS = (
     "serve",
     "search",
     "export",
+    "import",
     "diff",
     "events",
     "tree",

@@ -1,4 +1,4 @@
-"""`sessionary export`: sessions as Markdown, HTML, JSON or JSON Lines."""
+"""`sessionary export`: sessions in formats that other programs read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def export_command(
     strict: bool,
     json_: bool,
 ) -> int:
-    """Export sessions, with the sessions of their sub-agents, as Markdown, HTML, JSON or JSON Lines.
+    """Export sessions, with the sessions of their sub-agents, in a format that other programs read.
 
     What an export cannot carry is printed on standard error. --json prints that as JSON instead, and needs a file.
     Keys that decrypt data elsewhere (blobEncryptionKey) are masked even without --redact.
@@ -88,8 +88,7 @@ def export_command(
     if rules is not None and not redact:
         raise click.UsageError("--rules needs --redact")
     workspace = homes.workspace(home)
-    suffix = "" if is_folder else os.path.splitext(place)[1].lower()
-    chosen = form or _SUFFIXES.get(suffix, "md")
+    chosen = form or ("md" if is_folder else _format_of(place))
     exports = [
         workspace.export(
             resolve(workspace, word), chosen, redact=redact, rules=rules, branches=branches, strict=strict
@@ -114,6 +113,12 @@ def export_command(
         output.line(f"{harmless(file)}  {what}")
         _tell(one)
     return 0
+
+
+def _format_of(place: str) -> str:
+    """The format that the end of a file name stands for; of several the longest."""
+    ends = [suffix for suffix in _SUFFIXES if place.lower().endswith(suffix)]
+    return _SUFFIXES[max(ends, key=len)] if ends else "md"
 
 
 def _print(export: Export) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sessionary.codec import encode_line, sanitize
 from sessionary.escaping import harmless_json
 from sessionary.export.steps import Head
-from sessionary.model import Part, Text, Thinking, ToolCall, ToolResult, Usage
+from sessionary.model import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from sessionary.transcript.typed import Numbered
 
 
@@ -32,10 +32,15 @@ def of_head(head: Head) -> dict[str, Any]:
 def of_message(numbered: Numbered) -> dict[str, Any]:
     """A message."""
     message = numbered.message
+    place = {"index": numbered.index, "turn": numbered.turn, "outside": numbered.outside}
+    content = of_content(message)
+    parts = content.pop("parts")
+    return {**place, **content, "line": message.place.line, "parts": parts}
+
+
+def of_content(message: Message) -> dict[str, Any]:
+    """What a message says, wherever it is stored. The layout of records reads it back."""
     return {
-        "index": numbered.index,
-        "turn": numbered.turn,
-        "outside": numbered.outside,
         "role": message.role,
         "origin": message.origin,
         "timestamp": of_time(message.time),
@@ -43,7 +48,6 @@ def of_message(numbered: Numbered) -> dict[str, Any]:
         "parent": message.parent,
         "model": message.model,
         "usage": of_usage(message.usage),
-        "line": message.place.line,
         "parts": [of_part(part) for part in message.parts],
     }
 

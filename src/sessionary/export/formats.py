@@ -37,5 +37,6 @@ FORMATS: Mapping[str, Format] = {
     "html": Format("html", ".html", whole_results=False),
     "json": Format("json_document", ".json", whole_results=True),
     "jsonl": Format("jsonl", ".jsonl", whole_results=True),
+    "atif": Format("atif", ".atif.json", whole_results=True),
 }
 """The formats, by the word for `--format`."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.exporting import Export
     from sessionary.workspace.family import Kin
     from sessionary.workspace.following import Follower
+    from sessionary.workspace.imports.importing import Imported
     from sessionary.workspace.mended_copy import MendedCopy
     from sessionary.workspace.opening import Resume
     from sessionary.workspace.prices import Prices
@@ -377,6 +378,24 @@ class Workspace(Sessions):
             strict=strict,
             fs=self._fs,
         )
+
+    def import_file(self, path: Path) -> Imported:
+        """Take over the sessions of a file: an export to ATIF, or the database of an agent framework.
+
+        They become sessions of the kind ``records``, below its folder in the home. The file is not changed. What an
+        earlier import stored is not stored again; a session that differs from a stored one of the same id is left out.
+
+        Durability: when this returns, what was added survives a power cut. After an interruption, import again.
+
+        Raises:
+            Invalid: the file is of no known format.
+            Unsupported: it has a newer version, or needs a framework that is not installed.
+            NotFound, StorageFailed, Corrupt: it is missing, cannot be read, or is damaged.
+            Locked: another process holds one of the sessions.
+        """
+        from sessionary.workspace.imports.importing import import_file
+
+        return import_file(path, self._by_kind["records"].home, self._fs)
 
     def diff(self, a: SessionRef, b: SessionRef, *, branch: int = 0, other_branch: int = 0) -> Comparison:
         """Two sessions beside each other, or branches of one: turns, tools, files, errors, tokens and cost.

@@ -53,7 +53,8 @@ class RecordsLayout(AgentLayout):
             framework_in,  # here and below: a plain list reads nothing
         )
 
-        return replace(super().header(ref, fold), agent=framework_in(self._fs, ref) or self.name)
+        agent = fold.fact("agent") or framework_in(self._fs, ref) or self.name
+        return replace(super().header(ref, fold), agent=agent)
 
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sessionary.codec.times import parse_time
 from sessionary.layouts.agents import claude_code, codex_shapes, google_parts
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
-from sessionary.layouts.records.names import ADK, CLAUDE, LANGGRAPH, OPENAI, PYDANTIC
+from sessionary.layouts.records.names import ADK, CLAUDE, IMPORT, LANGGRAPH, OPENAI, PYDANTIC
 from sessionary.model import (
     AGENT,
     HARNESS,
@@ -28,6 +28,7 @@ from sessionary.model import (
     ToolCall,
     ToolResult,
     Usage,
+    UsageEvent,
 )
 from sessionary.transcript.typed import message_of
 
@@ -46,13 +47,17 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
     if not isinstance(item, dict):
         return Message(None, HARNESS, (Other("record", item),), time, place=place)
     message = _SHAPES.get(framework, message_of)(item, place)
-    return replace(message, time=time) if message is not None and message.time is None else message
+    if message is None or message.time is not None or framework == IMPORT:
+        return message
+    return replace(message, time=time)
 
 
-def facts_from(framework: str, item: Any) -> Iterator[Fact]:
+def facts_from(framework: str, item: Any) -> Iterator[Fact | UsageEvent]:
     """What an item says of its session."""
     if framework == CLAUDE and isinstance(item, dict):
         yield from claude_code.facts_of_record(item, {})
+    elif framework == IMPORT and isinstance(item, dict) and "parts" not in item:
+        yield UsageEvent(_stated_usage(item) or Usage(), _word(item.get("model")), summed=True)
 
 
 def _openai(item: dict[str, Any], place: Place) -> Message:
@@ -237,10 +242,53 @@ def _langgraph(view: dict[str, Any], place: Place) -> Message | None:
     )
 
 
+def _imported(item: dict[str, Any], place: Place) -> Message | None:
+    """A message in the shape of an export; None for usage that belongs to no message."""
+    if "parts" not in item:
+        return None
+    return Message(
+        _word(item.get("role")),
+        _word(item.get("origin")) or HARNESS,
+        tuple(map(_imported_part, map(object_of, list_of(item.get("parts"))))),
+        parse_time(item.get("timestamp")),
+        _word(item.get("id")),
+        _word(item.get("parent")),
+        _word(item.get("model")),
+        _stated_usage(item),
+        place,
+    )
+
+
+def _imported_part(part: dict[str, Any]) -> Part:
+    kind, call_id, text = part.get("type"), part.get("id"), part.get("text")
+    if kind in ("text", "thinking") and isinstance(text, str):
+        return Text(text) if kind == "text" else Thinking(text)
+    if kind == "tool_call":
+        name = part.get("name")
+        return ToolCall(_word(call_id), name if isinstance(name, str) else "?", part.get("arguments"))
+    if kind == "tool_result":
+        return ToolResult(_word(call_id), part.get("content"), part.get("is_error") is True)
+    return Other(str(part.get("kind", kind)), part.get("value"))
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _stated_usage(item: dict[str, Any]) -> Usage | None:
+    usage = item.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    cost = usage.get("cost")
+    counts = {name: count_of(usage.get(name)) for name in Usage.__struct_fields__ if name != "cost"}
+    return Usage(**counts, cost=cost if isinstance(cost, int | float) else None)
+
+
 _SHAPES: dict[str, Callable[[dict[str, Any], Place], Message | None]] = {
     OPENAI: _openai,
     CLAUDE: _claude,
     LANGGRAPH: _langgraph,
     ADK: _adk,
     PYDANTIC: _pydantic,
+    IMPORT: _imported,
 }

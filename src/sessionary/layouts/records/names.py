@@ -14,15 +14,16 @@ from hashlib import sha256
 from urllib.parse import quote, unquote
 
 SUFFIX = ".records"
-OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC = (
+OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC, IMPORT = (
     "openai-agents",
     "claude-agent-sdk",
     "langgraph",
     "google-adk",
     "pydantic-ai",
+    "import",
 )
-FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC)
-"""The frameworks whose items are known."""
+FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC, IMPORT)
+"""The frameworks whose items are known, and what stands for one in imported sessions."""
 UNKNOWN = "."
 _LONGEST = 64  # three parts, and what is put beside the file, fit into a name of 255 bytes
 _KEPT = 24

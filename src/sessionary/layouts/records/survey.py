@@ -15,9 +15,10 @@ from sessionary.layouts.records.values import unmarked
 
 VIEW = "view"
 """The table that a plug may fill for readers. Its keys are ``title``, ``cwd``, ``branch``, ``parent`` and ``version``,
-and ``items``: the ranges of the items that are the conversation now. Without it these are all items that stand.
+``agent`` and ``nested`` of an imported session, and ``items``: the ranges of the items that are the conversation now.
+Without it these are all items that stand.
 """
-_FACTS = ("title", "cwd", "branch", "parent", "version")
+_FACTS = ("title", "cwd", "branch", "parent", "version", "agent", "nested")
 
 
 class Survey(Struct, array_like=True):

@@ -36,8 +36,8 @@ def encode_value(value: Any) -> bytes:
         try:
             line = _encoded(value)  # the C encoder refuses most of what must be marked
         except (TypeError, ValueError):
-            return _encoded(_marked(value))
-        return _encoded(_marked(value)) if _MARK in line else line
+            return _encoded(marked(value))
+        return _encoded(marked(value)) if _MARK in line else line
     except RecursionError:
         raise Invalid("a value that is nested too deeply cannot be stored") from None
 
@@ -56,7 +56,13 @@ def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _marked(value: Any) -> Any:
+def marked(value: Any) -> Any:
+    """The value as strict JSON, with a marked object in place of each value that JSON cannot express.
+
+    Raises:
+        Invalid: it holds a value of another type.
+        RecursionError: it is nested too deeply.
+    """
     if isinstance(value, str):
         return value if is_plain(value) else {"$text": _base64(value.encode("utf-8", _TEXT))}
     if value is None or isinstance(value, bool | int):
@@ -67,7 +73,7 @@ def _marked(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$bytes": _base64(bytes(value))}
     if isinstance(value, list | tuple):
-        return [_marked(one) for one in value]
+        return [marked(one) for one in value]
     if not isinstance(value, dict):
         raise Invalid(f"a value of type {type(value).__name__} cannot be stored", hint="store JSON or bytes")
     for key in value:
@@ -75,8 +81,8 @@ def _marked(value: Any) -> Any:
             raise Invalid(f"a key of a stored object must be text, not {type(key).__name__}")
     looks_marked = len(value) == 1 and next(iter(value)).startswith("$")
     if looks_marked or not all(map(is_plain, value)):
-        return {"$object": [[_marked(key), _marked(one)] for key, one in value.items()]}
-    return {key: _marked(one) for key, one in value.items()}
+        return {"$object": [[marked(key), marked(one)] for key, one in value.items()]}
+    return {key: marked(one) for key, one in value.items()}
 
 
 def unmarked(value: Any) -> Any:

@@ -90,7 +90,20 @@ LANGGRAPH = (
     packed(type="tool", content="ok", tool_call_id="c1"),
     packed(type="ai", content="Done."),
 )  # fmt: skip
-ITEMS = dict(zip(FRAMEWORKS, (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC), strict=True))
+IMPORT = (
+    {"role": "user", "origin": "person", "timestamp": "2026-03-01T09:00:00Z", "parts": [
+        {"type": "text", "text": "Fix the login race"}]},
+    {"role": "assistant", "origin": "agent", "timestamp": "2026-03-01T09:00:01Z", "model": "opus",
+     "usage": {"input": 3, "output": 2}, "parts": [
+        {"type": "thinking", "text": "Hm."},
+        {"type": "tool_call", "id": "c1", "name": "bash", "arguments": {"command": "make"}}]},
+    {"model": "opus", "usage": {"output": 2}},
+    {"role": "tool", "origin": "tool", "timestamp": "2026-03-01T09:00:02Z", "parts": [
+        {"type": "tool_result", "id": "c1", "content": "ok", "is_error": False}]},
+    {"role": "assistant", "origin": "agent", "timestamp": "2026-03-01T09:00:03Z", "parts": [
+        {"type": "text", "text": "Done."}]},
+)  # fmt: skip
+ITEMS = dict(zip(FRAMEWORKS, (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC, IMPORT), strict=True))
 
 
 @pytest.fixture

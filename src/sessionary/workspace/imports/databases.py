@@ -1,0 +1,129 @@
+"""Sessions in databases of agent frameworks. The databases are read as they are, and not changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessionary.codec import Undecodable, decode
+from sessionary.codec.times import parse_time
+from sessionary.errors import Invalid
+from sessionary.layouts.agents.fields import object_of
+from sessionary.layouts.records.names import ADK, OPENAI
+from sessionary.layouts.sqlite import Database
+from sessionary.model import Problem, Severity
+from sessionary.workspace.imports.sources import Source, Sources
+
+SHARED = "state"
+"""The folder with the state of users and applications, below that of the framework."""
+_OPENAI_TABLES = {"agent_sessions", "agent_messages"}
+_ADK_TABLES = {"sessions", "events", "app_states", "user_states"}
+_OLD_ADK = "its events are pickled; open it once with `adk migrate session`, and import the new database"
+
+
+def recognised(database: Database) -> tuple[str, Sources]:
+    """Which framework a database belongs to, and its sessions.
+
+    Raises:
+        Invalid: it is of no known framework, or of an old version of one.
+        as `Database.fetch`.
+    """
+    tables = {name for (name,) in database.fetch("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables >= _OPENAI_TABLES:
+        return OPENAI, _openai(database)
+    if tables >= _ADK_TABLES:
+        if "event_data" not in database.columns("events"):
+            raise Invalid(
+                f"{database.path} has an old format", operation="import", path=database.path, hint=_OLD_ADK
+            )
+        return ADK, _adk(database)
+    hint = (
+        f"imported are those of the OpenAI Agents SDK ({', '.join(sorted(_OPENAI_TABLES))}) and of Google ADK"
+    )
+    raise Invalid(
+        f"{database.path} is a database without sessions", operation="import", path=database.path, hint=hint
+    )
+
+
+def _openai(database: Database) -> Sources:
+    """Each row of ``agent_messages`` is an item. A row that is no JSON is skipped, as the SDK does, and reported."""
+    sessions = database.fetch("SELECT session_id FROM agent_sessions ORDER BY rowid")
+    for (session_id,) in sessions:
+        rows = database.fetch(
+            "SELECT id, CAST(message_data AS BLOB) FROM agent_messages WHERE session_id = ? ORDER BY id",
+            (session_id,),
+        )
+        items = list[Any]()
+        for row, stored in rows:
+            value = _value(database, "agent_messages", row, stored)
+            if isinstance(value, Problem):
+                yield value
+            else:
+                items.append(value[0])
+        yield Source(OPENAI, session_id, items)
+
+
+def _adk(database: Database) -> Sources:
+    """The state of applications and users, then the sessions with their events and their state."""
+    for app, stored in database.fetch("SELECT app_name, CAST(state AS BLOB) FROM app_states"):
+        yield from _state(database, app, stored, ())
+    for app, user, stored in database.fetch("SELECT app_name, user_id, CAST(state AS BLOB) FROM user_states"):
+        yield from _state(database, user, stored, (app,))
+    sessions = database.fetch(
+        "SELECT app_name, user_id, id, CAST(state AS BLOB), update_time FROM sessions"
+        " ORDER BY app_name, user_id, id"
+    )
+    for app, user, session_id, stored, updated in sessions:
+        yield from _adk_session(database, (app, user), session_id, stored, _seconds(updated))
+
+
+def _state(database: Database, name: str, stored: bytes | None, scope: tuple[str, ...]) -> Sources:
+    value = _value(database, "state", "/".join((*scope, name)), stored)
+    if isinstance(value, Problem):
+        yield value
+    elif object_of(value[0]):
+        yield Source(f"{ADK}/{SHARED}", name, (), scope, tables={"state": object_of(value[0])})
+
+
+def _adk_session(
+    database: Database,
+    scope: tuple[str, str],
+    session_id: str,
+    stored: bytes | None,
+    updated: float,
+) -> Sources:
+    rows = database.fetch(
+        "SELECT id, invocation_id, CAST(event_data AS BLOB) FROM events"
+        " WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, rowid",
+        (*scope, session_id),
+    )
+    state = _value(database, "sessions", session_id, stored)
+    if isinstance(state, Problem):
+        yield state
+        state = ({},)
+    events, keys = list[Any](), list[str | None]()
+    for row, invocation, data in rows:
+        value = _value(database, "events", row, data)
+        if isinstance(value, Problem):
+            yield value
+        else:
+            events.append({**object_of(value[0]), "id": row, "invocation_id": invocation})
+            keys.append(row)
+    tables = {"session": {"updated": updated}, "state": object_of(state[0])}
+    yield Source(ADK, session_id, events, scope, keys, tables)
+
+
+def _seconds(stored: Any) -> float:
+    """When a session was changed last, in seconds since 1970: one service stores that, the other a time in UTC."""
+    if isinstance(stored, float):
+        return stored
+    time = parse_time(stored)
+    return 0.0 if time is None else time.timestamp()
+
+
+def _value(database: Database, table: str, row: Any, stored: bytes | None) -> tuple[Any] | Problem:
+    """A stored JSON text, decoded; a problem if it is none."""
+    try:
+        return (decode(stored or b"null"),)
+    except Undecodable as error:
+        words = f"row {row} of {table} is no JSON and was not imported: {error}"
+        return Problem("bad_row", Severity.lost_data, database.path, None, None, words)

@@ -1,0 +1,82 @@
+"""Import a file: recognise what it is, read its sessions, and take them over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessionary.codec import Undecodable, decode
+from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require_regular, storage_failed
+from sessionary.errors import Invalid
+from sessionary.layouts.sqlite import Database
+from sessionary.model import Problem
+from sessionary.workspace.imports import databases, traces
+from sessionary.workspace.imports.sources import Sources
+from sessionary.workspace.imports.taking_over import ImportedSession, take_over
+
+_DATABASE = b"SQLite format 3\0"
+_KNOWN = "a trajectory of ATIF 1.0 to 1.8, or a database of the OpenAI Agents SDK or Google ADK"
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did.
+
+    Attributes:
+        path: the file; an absolute path.
+        format: what it is: ``atif``, ``openai-agents`` or ``google-adk``.
+        sessions: what was done with each session.
+        problems: what could not be read of the file.
+    """
+
+    path: str
+    format: str
+    sessions: list[ImportedSession] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def import_file(path: Path, home: Path, fs: Fs) -> Imported:
+    """Import the sessions of a file; see `Workspace.import_file`."""
+    name, sources = _recognised(str(path.absolute()), path.name.split(".", maxsplit=1)[0] or path.name, fs)
+    done = Imported(str(path.absolute()), name)
+    for one in sources:
+        if isinstance(one, Problem):
+            done.problems.append(one)
+        else:
+            done.sessions.append(take_over(str(home), one, fs))
+    return done
+
+
+def _recognised(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
+    """The format of a file, and its sessions.
+
+    Raises:
+        Invalid: it is of no known format.
+        NotFound, StorageFailed: it is missing, or cannot be read.
+    """
+    if _begins_as_database(path, fs):
+        return databases.recognised(Database(path, fs))
+    raw = read_bytes(fs, path, operation="import") or b""
+    try:
+        document = decode(raw)
+    except Undecodable as error:
+        raise Invalid(
+            f"{path} is no JSON: {error}", operation="import", path=path, hint=f"import {_KNOWN}"
+        ) from None
+    if traces.is_atif(document):
+        return "atif", traces.atif_sources(document, path, stem)
+    raise Invalid(f"{path} is of no known format", operation="import", path=path, hint=f"import {_KNOWN}")
+
+
+def _begins_as_database(path: str, fs: Fs) -> bool:
+    try:
+        fd = fs.open(path, READ)
+        try:
+            require_regular(fs.fstat(fd))
+            return read_at(fs, fd, len(_DATABASE), 0) == _DATABASE
+        finally:
+            fs.close(fd)
+    except FileNotFoundError:
+        raise not_found(path, f"there is no file {path}") from None
+    except OSError as error:
+        raise storage_failed(error, "import", path) from error

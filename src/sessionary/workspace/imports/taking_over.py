@@ -1,0 +1,115 @@
+"""Write the sessions of a source into journals, each item once however often a source is imported."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from sessionary.disk.fs import Fs
+from sessionary.errors import Conflict
+from sessionary.layouts.records.journal import Change, RecordJournal
+from sessionary.layouts.records.state import State
+from sessionary.layouts.records.values import encode_value
+from sessionary.workspace.imports.sources import Source
+
+TABLE = "import"
+"""The table with the number of imported items, and a hash of them."""
+CHUNK = 500
+"""Items in one record: one transaction."""
+_DIVERGED = "{} exists, and differs from what would be imported"
+
+ADDED, EXTENDED, UNCHANGED, CONFLICT = "added", "extended", "unchanged", "conflict"
+
+
+class ImportedSession(NamedTuple):
+    """What an import did with a session.
+
+    Attributes:
+        session_id: its id.
+        framework: the framework of its store.
+        state: ``added``, ``extended`` (it was imported before, and has more items now), ``unchanged``, or ``conflict``
+            (it was not imported, since another session of this id exists).
+        items: the number of items that were added.
+    """
+
+    session_id: str
+    framework: str
+    state: str
+    items: int
+
+
+def take_over(home: str, source: Source, fs: Fs) -> ImportedSession:
+    """Store a session, or what an earlier import of it did not have.
+
+    Durability: when this returns, what was added survives a power cut. After an interruption a part of the items may
+    be stored; the next import adds the others.
+
+    Raises:
+        Invalid, InvalidId: an item or the id cannot be stored.
+        Locked: another process holds the session.
+        StorageFailed: the system denied the write.
+    """
+    framework = source.folder.split("/", maxsplit=1)[0]
+    items = [Raw(encode_value(item)) for item in source.items]
+    digests = [sha256(b"" if items else encode_value(dict(source.tables)))]
+    for item in items:
+        digests.append(digests[-1].copy())
+        digests[-1].update(bytes(item) + b"\n")
+    with RecordJournal.with_fs(
+        fs, f"{home}/{source.folder}", framework, source.session_id, source.scope
+    ) as journal:
+        return _in_chunks(journal, source, framework, items, [one.hexdigest() for one in digests])
+
+
+def _in_chunks(
+    journal: RecordJournal, source: Source, framework: str, items: list[Raw], digests: list[str]
+) -> ImportedSession:
+    before = journal.read(lambda state: state.next_line)
+    added = 0
+
+    def decide(state: State) -> Change | None:
+        nonlocal added
+        done = _imported_so_far(state, source, digests)
+        if done is None:
+            return None
+        chunk = items[done : done + CHUNK]
+        end = done + len(chunk)
+        added += len(chunk)
+        tables = source.tables if end == len(items) else {}
+        known = {"items": end, "digest": digests[end]}
+        return Change(add=chunk, keys=source.keys[done:end], set={**tables, TABLE: known})
+
+    try:
+        while True:
+            lines = journal.read(lambda state: state.next_line)
+            if journal.change(decide).next_line == lines:
+                break
+    except Conflict:
+        return ImportedSession(source.session_id, framework, CONFLICT, added)
+    after = journal.read(lambda state: state.next_line)
+    state = UNCHANGED if after == before else EXTENDED if before else ADDED
+    return ImportedSession(source.session_id, framework, state, added)
+
+
+def _imported_so_far(state: State, source: Source, digests: list[str]) -> int | None:
+    """How many items are stored; None if all are.
+
+    Raises:
+        Conflict: what is stored is not the beginning of the source.
+    """
+    if not state.next_line:
+        return 0
+    done = state.value(TABLE, "items")
+    conflict = Conflict(_DIVERGED.format(source.session_id))
+    if not isinstance(done, int) or done >= len(digests):
+        raise conflict
+    is_all = done == len(digests) - 1
+    if (done or is_all) and state.value(TABLE, "digest") != digests[done]:
+        raise conflict
+    if is_all:
+        return None
+    if len(state.items) != done:
+        raise conflict
+    return done
