@@ -1,6 +1,7 @@
 """Finding sessions of other agents: by expressions, by the numbers of the last list, by names and tags of ours."""
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -113,7 +114,7 @@ def listed(run: Run, *words: str) -> list[str]:
 
 
 def test_a_number_is_that_of_a_row_of_the_last_list(run: Run) -> None:
-    assert "no list was printed in this terminal" in run("show", "9").err
+    assert "no list was printed yet" in run("show", "9").err
     run("list")
     assert run("show", "2", "--json").json["id"] == CACHE
     assert run("show", "1:0", "--json").json["id"] == LOGIN
@@ -128,7 +129,7 @@ def test_a_number_that_the_list_does_not_have(run: Run) -> None:
     run("list")
     failed = run("show", "3")
     assert (failed.code, failed.out) == (10, "")
-    assert "the last list in this terminal has 2 sessions" in failed.err
+    assert "the last list has 2 sessions" in failed.err
     assert run("show", "22", "--json").json["id"] == CACHE, "it is the beginning of an id"
 
 
@@ -268,4 +269,14 @@ def test_repair_out_writes_a_mended_copy(run: Run, tmp_path: Path) -> None:
     assert (again.code, again.out) == (11, "")
     shown = run("repair", LOGIN, "--out", str(tmp_path / "more"))
     assert f"✓ a mended copy of {LOGIN} is written" in shown.out
-    assert f"show it: sessionary show {LOGIN} --home {tmp_path}/more" in shown.err
+    assert f"show it: sessionary show --home {tmp_path}/more {LOGIN}" in shown.err
+
+
+def test_each_terminal_has_numbers_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("list")
+    monkeypatch.setattr("sessionary.cli.last_list._terminal", lambda: 7)
+    assert run("show", "1", "--json").json["id"] == LOGIN, "the last list of the user"
+    run("list", "--sort", "title")
+    assert run("show", "1", "--json").json["id"] == CACHE
+    monkeypatch.setattr("sessionary.cli.last_list._terminal", os.getpid)
+    assert run("show", "1", "--json").json["id"] == CACHE, "the last list of the user"

@@ -1,7 +1,7 @@
 """The numbers of the last list: `list` prints a number before each row, and `show 3` opens that session.
 
-Each terminal has the numbers of its own last list. They are kept in the state folder of the user, and written only
-if they changed.
+Each terminal has the numbers of its own last list; in one without a list, those of the last list of the user count.
+They are kept in the state folder of the user, and written only if they changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.cli import formatting
-from sessionary.disk.atomic import replace
 from sessionary.disk.fs import OS_FS, make_dirs, read_bytes
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.model import SessionRef
@@ -42,8 +41,10 @@ def remember(rows: Sequence[SessionRef]) -> None:
     path, known, me = _path(), _known(), _terminal()
     kept = [*(one for one in known if one.terminal != me)][-(TERMINALS - 1) :]
     mine = list(rows[:MOST])
-    if path is None or any(one.terminal == me and one.rows == mine for one in known):
+    if path is None or (known and known[-1] == _List(me, mine)):
         return
+    from sessionary.disk.atomic import replace  # here, since an equal list writes nothing
+
     try:
         make_dirs(OS_FS, os.path.dirname(path), durable=False)
         replace(path, [msgspec.json.encode([*kept, _List(me, mine)])], durable=False)
@@ -52,19 +53,18 @@ def remember(rows: Sequence[SessionRef]) -> None:
 
 
 def session(word: str) -> SessionRef:
-    """Return the session of a number in the last list of this terminal.
+    """Return the session of a number in the last list of this terminal, or else of the user.
 
     Raises:
-        NotFound: there was no list in this terminal, or it has no such number.
+        NotFound: there was no list, or it has no such number.
     """
-    rows = next((one.rows for one in _known() if one.terminal == _terminal()), None)
+    known = _known()
+    rows = next((one.rows for one in known if one.terminal == _terminal()), known[-1].rows if known else None)
     if rows is None:
-        why = f"no session {word}: no list was printed in this terminal"
+        why = f"no session {word}: no list was printed yet"
         raise NotFound(why, session=word, hint="run `sessionary list` first, or give an id")
     if not rows[int(word) - 1 :]:
-        why = (
-            f"no session {word}: the last list in this terminal has {formatting.count(len(rows), 'session')}"
-        )
+        why = f"no session {word}: the last list has {formatting.count(len(rows), 'session')}"
         raise NotFound(why, session=word, hint="run `sessionary list` again, or give more of an id")
     return rows[int(word) - 1]
 

@@ -14,9 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
-from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
 from sessionary.model import SessionRef, Summary
 from sessionary.xdg import data_folder
@@ -110,6 +108,9 @@ class Labels:
             Corrupt: the file is damaged; it is unchanged.
             Locked, StorageFailed: it cannot be written.
         """
+        from sessionary.disk import atomic  # here, since a list only reads
+        from sessionary.disk.lock import FileLock
+
         if self._folder is None or (path := self.path) is None:
             raise Invalid("no home directory for names and tags", hint="set XDG_DATA_HOME")
         make_folder(self._fs, self._folder)
