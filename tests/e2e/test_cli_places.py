@@ -22,7 +22,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("command", ["check", "tree", "list"])
-def test_a_default_home_without_sessions_is_named(
+def test_without_any_sessions_the_doctor_is_named(
     run: Run, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -30,8 +30,13 @@ def test_a_default_home_without_sessions_is_named(
     monkeypatch.chdir(tmp_path)
     result = run(command)
     assert (result.code, result.out) == (0, "")  # no sign that all is well: nothing was looked at
-    place = tmp_path / ".amplifier"
-    assert result.err == f"No sessions in {place}: it contains no projects/; --home names another folder.\n"
+    assert result.err == "No sessions yet: `sessionary doctor` shows where they were looked for.\n"
+
+
+def test_a_second_home_is_refused_and_not_passed_over(run: Run, tmp_path: Path) -> None:
+    result = run("list", "--home", str(tmp_path), "--home", str(tmp_path))
+    assert result.code == 2
+    assert "give --home once; without it the sessions of all agents are used" in result.err
 
 
 PLACED = [

@@ -17,8 +17,11 @@ PARTLY = 3
 """The exit code where only a part was done or could be read."""
 
 
-def _hint_side_files(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
-    """When the command has ended, print the .gitignore hint if sessions lie in a git work tree."""
+def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> Path | None:
+    """The one value. When the command has ended, print the .gitignore hint if sessions lie in a git work tree."""
+    if len(values) > 1:
+        raise click.UsageError("give --home once; without it the sessions of all agents are used")
+    value = values[0] if values else None
 
     def hint() -> None:
         from sessionary.cli.gitignore_hint import print_once
@@ -36,7 +39,8 @@ home = click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    callback=_hint_side_files,
+    multiple=True,  # to refuse several, of which click would take the last one
+    callback=_home,
     help="Only the sessions in this folder, such as ~/.claude (default: those of all agents; of Amplifier those in "
     "$SESSIONARY_HOME, else ~/.amplifier).",
 )

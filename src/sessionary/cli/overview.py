@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sessionary.cli import formatting, homes, output, table
 from sessionary.cli.list_cmd import columns
-from sessionary.cli.targets import all_summaries, names_of, tell_partly
+from sessionary.cli.targets import NONE_YET, all_summaries, names_of, tell_partly
 from sessionary.cli.text import cells, one_line
 from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Summary
@@ -26,7 +26,7 @@ def overview() -> int:
         (one for one in summaries if not one.nested), key=lambda one: believed(one.updated), reverse=True
     )
     if not own:
-        output.line("No sessions yet: `sessionary doctor` shows where they were looked for.")
+        output.line(NONE_YET)
         output.line("`sessionary demo` shows what Sessionary does, `sessionary --help` all commands.")
         return tell_partly(failure, "shown")
     short = workspace.short_ids([one.ref for one in own])

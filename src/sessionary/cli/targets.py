@@ -17,6 +17,8 @@ from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Target, Workspace, gathered, is_home
 
+NONE_YET = "No sessions yet: `sessionary doctor` shows where they were looked for."
+
 
 def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) -> Target:
     """Return the session, or the path of the file, that a word names. An existing file or folder wins over an id.
@@ -176,6 +178,9 @@ def project_name(project: str | None) -> str:
 
 def tell_none(workspace: Workspace) -> None:
     """Print that no session was found: the user may have meant another folder."""
+    if not workspace.is_narrowed:
+        output.aside(NONE_YET)
+        return
     missing = "" if is_home(str(workspace.home)) else f": it contains no {PROJECTS}/"
     output.aside(f"No sessions in {one_line(str(workspace.home))}{missing}; --home names another folder.")
 

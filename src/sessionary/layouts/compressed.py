@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessionary.disk.fs import READ, Fs, not_found, require_regular, storage_failed
-from sessionary.layouts.jsonl import WIDE_WINDOW
+from sessionary.disk.fs import Fs
+from sessionary.layouts.jsonl import WIDE_WINDOW, opened
 from sessionary.model import Problem, Record
 
 SUFFIX = ".zst"
@@ -59,31 +59,21 @@ def decompressed(fs: Fs, path: str) -> Iterator[bytes]:
     import zstandard
 
     try:
-        fd = fs.open(path, READ)
-    except FileNotFoundError:
-        raise not_found(path, f"There is no file {path}") from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    try:
-        require_regular(fs.fstat(fd))
-        decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
-        frame, begun, offset = decompressor.decompressobj(), False, 0
-        while data := fs.pread(fd, _INPUT, offset):
-            offset += len(data)
-            while data:
-                if piece := frame.decompress(data):
-                    yield piece
-                data, begun = (frame.unused_data, False) if frame.eof else (b"", True)
-                if not begun:
-                    frame = decompressor.decompressobj()
-        if begun:
-            raise Damaged("it ends within a frame")
+        with opened(fs, path) as (fd, _):
+            decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+            frame, begun, offset = decompressor.decompressobj(), False, 0
+            while data := fs.pread(fd, _INPUT, offset):
+                offset += len(data)
+                while data:
+                    if piece := frame.decompress(data):
+                        yield piece
+                    data, begun = (frame.unused_data, False) if frame.eof else (b"", True)
+                    if not begun:
+                        frame = decompressor.decompressobj()
     except zstandard.ZstdError as error:
         raise Damaged(str(error)) from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    finally:
-        fs.close(fd)
+    if begun:
+        raise Damaged("it ends within a frame")
 
 
 def compressed_line(fs: Fs, path: str, byte: int) -> bytes:
@@ -100,15 +90,5 @@ def compressed_line(fs: Fs, path: str, byte: int) -> bytes:
 
 def first_bytes(fs: Fs, path: str) -> bytes:
     """The first bytes of a file, by which a Zstandard frame is known. Raises `NotFound` and `StorageFailed`."""
-    try:
-        fd = fs.open(path, READ)
-    except FileNotFoundError:
-        raise not_found(path, f"There is no file {path}") from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    try:
+    with opened(fs, path) as (fd, _):
         return fs.pread(fd, len(MAGIC), 0)
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    finally:
-        fs.close(fd)

@@ -61,7 +61,7 @@ def read_jsonl(
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
-    with _opened(fs, path) as (fd, found):
+    with opened(fs, path) as (fd, found):
         begin = None if after is None else _begin(fs, fd, after)
         if after is not None and begin is None:
             yield Reset()
@@ -73,7 +73,13 @@ def read_jsonl(
 
 
 @contextmanager
-def _opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
+def opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
+    """A regular file, opened for reading, and its stat.
+
+    Raises:
+        NotFound: there is no such file.
+        StorageFailed: it cannot be read, or an OSError ends the block.
+    """
     try:
         fd = fs.open(path, READ)
     except FileNotFoundError:
@@ -279,14 +285,14 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
-    with _opened(fs, path) as (fd, found):
+    with opened(fs, path) as (fd, found):
         data, _ = window(fs, fd, byte, found.st_size, TAIL)
         return data.split(b"\n", 1)[0]
 
 
 def read_range(fs: Fs, path: str, byte: int, length: int) -> bytes:
     """The bytes of a file from an offset on. Raises as `raw_line`."""
-    with _opened(fs, path) as (fd, _):
+    with opened(fs, path) as (fd, _):
         return read_at(fs, fd, length, byte)
 
 
@@ -308,7 +314,7 @@ def recency(fs: Fs, path: str, now: float) -> Recency:
 def _time_at_the_end(fs: Fs, path: str) -> datetime | None:
     """The time of the last message in the last bytes of a file that has one."""
     try:
-        with _opened(fs, path) as (fd, found):
+        with opened(fs, path) as (fd, found):
             data = read_at(fs, fd, min(found.st_size, TAIL), max(0, found.st_size - TAIL))
     except OSError:
         return None

@@ -55,6 +55,8 @@ class Sessions:
             raise Invalid(f"no agent of kind {unknown[0]}", hint=f"homes are given for {', '.join(agents)}")
         self.home: Path = _home_of(homes, AmplifierLayout.name, HOME)
         """The home of amplifier, or the one folder."""
+        self.is_narrowed: bool = isinstance(homes, Path)
+        """True if all sessions are those of one folder."""
         self._fs = fs
         self._root = root or (self.home if isinstance(homes, Path) else Path.cwd())
         self.catalog: Catalog = Catalog(cache or cache_folder())
@@ -172,7 +174,7 @@ class Sessions:
             f"no session is called {name}, and none begins so",
             session=name,
             path=self.home,
-            hint=f"`sessionary list --all` shows those in {self.home}",
+            hint=f"`sessionary list --all{f' --home {self.home}' if self.is_narrowed else ''}` shows all sessions",
         )
 
     def has_id(self, session_id: str) -> bool:

@@ -11,7 +11,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -22,13 +21,13 @@ from zlib import crc32
 from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
 
-from sessionary.disk.fs import OS_FS, READ, Fs, is_file, not_found, read_at, require_regular, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_at
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, Location, Part
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.layouts.jsonl import MARK, WINDOW
+from sessionary.layouts.jsonl import MARK, WINDOW, opened
 from sessionary.model import Cursor, Fact, Header, Item, Message, Place, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ class AiderLayout(AgentLayout):
 
     def _chats(self, path: str) -> dict[str, Chat]:
         """The chats in a file by id, in their order. The file is read again only if it changed."""
-        with opened(self._fs, path) as fd:
+        with opened(self._fs, path) as (fd, _):
             found = self._fs.fstat(fd)
             state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
             known = self._known.get(path)
@@ -185,7 +184,7 @@ class AiderLayout(AgentLayout):
         """A digest of the chat itself: the times of the file change with each chat in it."""
         try:
             path, chat = self._chat(ref)
-            with opened(self._fs, path) as fd:
+            with opened(self._fs, path) as (fd, _):
                 is_last = chat.end >= self._fs.fstat(fd).st_size
                 digest = blake2b(repr((chat, is_last)).encode(), digest_size=16)
                 for at in range(chat.begin, chat.end, WINDOW):
@@ -225,7 +224,7 @@ class AiderLayout(AgentLayout):
         begin = place.byte or chat.begin
         starts = (item.place.byte or 0 for item in self.read(ref) if isinstance(item, Message))
         end = min((one for one in starts if one > begin), default=chat.end)
-        with opened(self._fs, path) as fd:
+        with opened(self._fs, path) as (fd, _):
             return read_at(self._fs, fd, end - begin, begin)
 
     # -- reading
@@ -234,7 +233,7 @@ class AiderLayout(AgentLayout):
         from sessionary.layouts.agents.aider_page import Continued, State
 
         path, chat = self._chat(ref)
-        with opened(self._fs, path) as fd:
+        with opened(self._fs, path) as (fd, _):
             begin = None if after is None else self._begin(fd, chat, after)
             if begin is not None:
                 try:
@@ -282,29 +281,6 @@ def _label(path: str) -> str:
 
 def _path_of(ref: SessionRef) -> str:
     return ref.locator.removesuffix(f"#{ref.session_id}")
-
-
-@contextmanager
-def opened(fs: Fs, path: str) -> Iterator[int]:
-    """A file, opened for reading.
-
-    Raises:
-        NotFound: there is no such file.
-        StorageFailed: it cannot be read.
-    """
-    try:
-        fd = fs.open(path, READ)
-    except FileNotFoundError:
-        raise not_found(path, f"There is no file {path}") from None
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    try:
-        require_regular(fs.fstat(fd))
-        yield fd
-    except OSError as error:
-        raise storage_failed(error, "read", path) from error
-    finally:
-        fs.close(fd)
 
 
 def chats_in(fs: Fs, fd: int, path: str) -> Iterator[Chat]:
