@@ -213,6 +213,9 @@ def test_list_json_has_the_fixed_words(make: Make, run: Run) -> None:
         "cost": None,
         "unpriced": None,
         "stated_cost": None,
+        "archived": False,
+        "starred": False,
+        "tags": [],
     }
 
 
@@ -936,7 +939,7 @@ def test_every_field_is_documented_and_every_documented_field_is_there(make: Mak
     assert set(row) == documented("sessionary list")[0]
     shown = run("show", ROOT, "--json").json
     assert set(shown) == documented("sessionary show")[0]
-    assert set(shown["messages"][0]) == documented("sessionary show")[1] - {"outside"}  # only with --branches
+    assert set(shown["messages"][0]) == documented("sessionary show")[1] - {"outside", "inherited"}  # if true
     checked = run("check", "--json").json
     assert set(checked) == documented("sessionary check")[0]
     assert set(checked["problems"][0]) == documented("sessionary check")[1]
