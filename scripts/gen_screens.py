@@ -114,7 +114,7 @@ def _surroundings(place: str) -> Iterator[None]:
             "NO_COLOR": "1",
             "PAGER": "",
         }
-        folders = {name: f"{place}/{name}" for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
+        folders = {name: f"{place}/{name}" for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
         stack.enter_context(mock.patch.dict(os.environ, settings | folders))
         stack.enter_context(mock.patch.object(homes, "HOME", Path(place, ".amplifier")))
         time.tzset()
