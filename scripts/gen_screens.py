@@ -46,7 +46,7 @@ SCREENS = (
     ("Show parents, forks and sub-agents", "tree"),
     ("Read a session", "show 7b2e --turns 1..2"),
     ("Search", "search login"),
-    ("Search with operators and a regular expression", "search --regex 'rac[ei]' OR 'move.*blog'"),
+    ("Search with operators and a regular expression", "search --regex 'rac[ei]' OR 'upgrade.*base'"),
     ("Read a hit in context", "show 7b2e:3 --around 1"),
     ("Check for damage", "check"),
     ("Count sessions and cost", "stats --events"),
