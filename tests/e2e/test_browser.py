@@ -92,7 +92,7 @@ def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None
         page.press("#search", "Escape")
 
         page.locator("a.session", has_text="The running one").first.click()
-        page.wait_for_function("document.querySelector('.live')?.textContent === 'following'")
+        page.wait_for_selector(".live:text('following')")
         page.locator(".transcript").focus()
         page.keyboard.press("G")
         page.wait_for_selector("text=Fixed 99.")

@@ -85,8 +85,11 @@ class Viewer:
     async def stream(self, request: Request) -> Response:
         """A conversation, and what is added to it."""
         place = await run_in_threadpool(self._library.place, request.path_params["key"])
-        follow = request.query_params.get("follow") == "1"
-        events = transcript.stream(place, lambda: self._library.row(place), follow=follow)
+        wanted = request.query_params.get("follow") == "1"
+        state = request.app.state
+        events = transcript.stream(
+            place, lambda: self._library.row(place), follow=lambda: wanted and not state.ending
+        )
         return StreamingResponse(events, media_type=_EVENTS)
 
     async def message(self, request: Request) -> Response:
@@ -189,8 +192,10 @@ def viewer_app(library: Library, token: str, port: int | None, *, read_only: boo
         read_only: refuse every action.
     """
     handlers: dict[Any, Callable[..., Any]] = {SessionaryError: _refuse, msgspec.DecodeError: _invalid}
-    return Starlette(
+    app = Starlette(
         routes=Viewer(library, read_only=read_only).routes(),
         middleware=[Middleware(Guard, token=token, port=port)],
         exception_handlers=handlers,
     )
+    app.state.ending = False  # True ends the streams that follow a session
+    return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
+from threading import Event
 from typing import Any
 
 from sessionary.errors import SessionaryError
@@ -15,6 +16,9 @@ from sessionary.workspace import Hits, documents
 MOST = 200
 """Hits of one search."""
 
+CHUNKS = (20, 200, 500)
+"""Sessions that are searched together: first few, then more; the last number is that of all further ones."""
+
 _MARGIN = 60
 """Characters of an excerpt before its first mark."""
 
@@ -25,27 +29,30 @@ async def stream(library: Library, words: str) -> AsyncGenerator[bytes]:
     When the browser closes the connection, the search ends within the window of bytes that is being read.
     """
     begun: list[Hits] = []
+    ended = Event()
     try:
-        async for found in in_thread(_found(library, words, begun)):
+        async for found in in_thread(_found(library, words, begun, ended)):
             yield found
         yield event("done", _report(begun))
     except SessionaryError as error:
         yield event("failed", failure(error))
     finally:
+        ended.set()
         for hits in begun:
             hits.stop()
 
 
-def _found(library: Library, words: str, begun: list[Hits]) -> Iterator[bytes]:
+def _found(library: Library, words: str, begun: list[Hits], ended: Event) -> Iterator[bytes]:
+    """The hits as events. The sessions that changed last are searched first, so that the first hits appear at once."""
     left = MOST
-    for workspace in library.workspaces:
-        hits = workspace.search(words, limit=left)
+    for workspace, refs in library.newest_first(CHUNKS):
+        if ended.is_set() or left <= 0:
+            return
+        hits = workspace.search(words, refs, limit=left)
         begun.append(hits)
         for hit in hits:
             yield event("hit", _hit(hit))
         left -= hits.count
-        if left <= 0:
-            return
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
@@ -71,6 +78,6 @@ def _report(begun: list[Hits]) -> dict[str, Any]:
         "hits": sum(hits.count for hits in begun),
         "sessions": sum(hits.stats.sessions for hits in begun),
         "bytes": sum(hits.stats.bytes for hits in begun),
-        "complete": all(hits.is_complete for hits in begun),
+        "complete": all(hits.is_complete for hits in begun) and sum(hits.count for hits in begun) < MOST,
         "damaged": sum(len(hits.stats.damaged) for hits in begun),
     }

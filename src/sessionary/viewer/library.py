@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from threading import Lock
 from typing import Any, NamedTuple
@@ -49,27 +49,30 @@ class Library:
     def refresh(self) -> int:
         """Read what changed; return a number that is another one when any row is."""
         with self._lock:
-            known: dict[str, _Known] = {}
-            failures: list[StorageFailed] = []
-            before = self._known or {}
-            for workspace in self.workspaces:
-                found, failure = gathered(workspace.summaries())
-                if failure is not None:
-                    failures.append(failure)
-                prices = workspace.prices()
-                for one in found:
-                    key = key_of(one.ref)
-                    old = before.get(key)
-                    known[key] = (
-                        old
-                        if old is not None and old.summary == one
-                        else _Known(Place(workspace, one.ref), one, self._row(key, one, prices))
-                    )
-            ordered = dict(sorted(known.items(), key=_rank, reverse=True))
-            if self._known is None or list(ordered.values()) != list(before.values()):
-                self._version += 1
-            self._known, self.failures = ordered, failures
-            return self._version
+            return self._read()
+
+    def _read(self) -> int:
+        known: dict[str, _Known] = {}
+        failures: list[StorageFailed] = []
+        before = self._known or {}
+        for workspace in self.workspaces:
+            found, failure = gathered(workspace.summaries())
+            if failure is not None:
+                failures.append(failure)
+            prices = workspace.prices()
+            for one in found:
+                key = key_of(one.ref)
+                old = before.get(key)
+                known[key] = (
+                    old
+                    if old is not None and old.summary == one
+                    else _Known(Place(workspace, one.ref), one, self._row(key, one, prices))
+                )
+        ordered = dict(sorted(known.items(), key=_rank, reverse=True))
+        if self._known is None or list(ordered.values()) != list(before.values()):
+            self._version += 1
+        self._known, self.failures = ordered, failures
+        return self._version
 
     def rows(self, offset: int, limit: int) -> dict[str, Any]:
         """Some rows, the last changed first, and how many there are."""
@@ -78,9 +81,21 @@ class Library:
         failures = [{"message": one.message, "hint": one.hint, "path": one.path} for one in self.failures]
         return {"version": self._version, "total": len(known), "rows": rows, "failures": failures}
 
-    def summaries(self) -> list[tuple[Workspace, Summary]]:
-        """Every session with its workspace."""
-        return [(one.place.workspace, one.summary) for one in self._all().values()]
+    def newest_first(self, sizes: Sequence[int]) -> Iterator[tuple[Workspace, list[SessionRef]]]:
+        """The sessions of each workspace in groups, the last changed first; one empty group if there are none.
+
+        Args:
+            sizes: how many sessions are in the first groups; the last one is that of all further ones.
+        """
+        places = [one.place for one in self._all().values()]
+        for workspace in self.workspaces:
+            refs = [place.ref for place in places if place.workspace is workspace]
+            groups = iter(sizes)
+            size = next(groups)
+            yield workspace, refs[:size]
+            while refs := refs[size:]:
+                size = next(groups, size)
+                yield workspace, refs[:size]
 
     def place(self, key: str) -> Place:
         """The session with a key.
@@ -103,10 +118,14 @@ class Library:
         return self._row(key_of(place.ref), summary, place.workspace.prices())
 
     def _all(self) -> dict[str, _Known]:
-        if self._known is None:
-            self.refresh()
-        assert self._known is not None
-        return self._known
+        known = self._known
+        if known is None:
+            with self._lock:
+                if self._known is None:
+                    self._read()
+                known = self._known
+        assert known is not None
+        return known
 
     @staticmethod
     def _row(key: str, summary: Summary, prices: Any) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from html import escape
 from pathlib import Path
+from threading import Thread
 
 import uvicorn
+from starlette.applications import Starlette
 
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists, Invalid, StorageFailed
@@ -149,22 +151,28 @@ def serve(
         log_level="error",
         access_log=False,
         lifespan="off",
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=5,
         server_header=False,
     )
-    server = _Server(config, started)
+    Thread(target=library.rows, args=[0, 0], daemon=True).start()  # the browser takes longer to start
+    server = _Server(config, app, started)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
-    """Calls a function once it listens."""
+    """Calls a function once it listens, and ends the open streams when it is to end."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette, started: Callable[[], None]) -> None:
         super().__init__(config)
+        self._app = app
         self._call = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._call()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.ending = True
+        await super().shutdown(sockets)

@@ -21,20 +21,22 @@ _FIRST, _BATCH = 40, 400
 """Messages in the first event and in all others: the first fills a screen."""
 
 
-async def stream(place: Place, row: Callable[[], dict[str, Any]], *, follow: bool) -> AsyncGenerator[bytes]:
+async def stream(
+    place: Place, row: Callable[[], dict[str, Any]], *, follow: Callable[[], bool]
+) -> AsyncGenerator[bytes]:
     """The events of a session: ``items``, ``ready`` once all is sent, later ``reset``, ``row`` and further ``items``.
 
     Args:
         place: the session.
         row: its row in the list, as it is now.
-        follow: go on when all is sent.
+        follow: asked whether to go on when all is sent.
     """
     try:
         follower = place.workspace.follower(place.ref)
         async for batch in in_thread(_batches(follower, problems=True)):
             yield batch
         yield event("ready", {})
-        while follow:
+        while follow():
             await anyio.sleep(PERIOD)
             grown = False
             async for batch in in_thread(_batches(follower, problems=False)):

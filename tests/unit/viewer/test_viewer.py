@@ -207,6 +207,14 @@ def test_a_search_is_streamed_and_marks_what_it_found(client: TestClient, tmp_pa
     }
 
 
+def test_more_hits_than_are_shown_are_not_called_complete(client: TestClient, tmp_path: Path) -> None:
+    for number in range(30):
+        write(tmp_path, f"s{number:02}", [{"role": "user", "content": "needle"}] * 10)
+    found = events(client.get("/api/search?q=needle").text)
+    assert len(found) == finding.MOST + 1
+    assert found[-1][1]["complete"] is False
+
+
 def test_words_that_cannot_be_searched_for_are_answered_with_the_remedy(client: TestClient) -> None:
     ((name, data),) = events(client.get("/api/search?q=NOT").text)
     assert name == "failed"
@@ -241,7 +249,7 @@ def following(library: Library, session: str) -> Iterator[Any]:
     """Not a fixture: the events of a followed session, one after the other, while a test writes to it."""
     row = next(row for row in library.rows(0, 10)["rows"] if row["id"] == session)
     place = library.place(row["key"])
-    stream = transcript.stream(place, lambda: library.row(place), follow=True)
+    stream = transcript.stream(place, lambda: library.row(place), follow=lambda: True)
     with anyio.from_thread.start_blocking_portal() as portal:
         try:
             while True:

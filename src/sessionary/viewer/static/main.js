@@ -169,7 +169,7 @@ async function begin() {
   byId("search").addEventListener("input", search);
   route();
   document.body.classList.add("ready");
-  list.refresh().catch(() => {});
+  setTimeout(() => list.refresh().catch(() => {}), 1000);
 }
 
 begin();
