@@ -35,7 +35,7 @@ Examples:
 @options.home
 @options.json_result
 def import_command(files: Sequence[Path], home: Path | None, json_: bool) -> int:
-    """Import the sessions in FILE: an ATIF trajectory, or the database of an agent framework.
+    """Import the sessions in FILE: an ATIF trajectory, an STS trace, or the database of a framework.
 
     All commands then read them (`sessionary list --kind records`), and the stores of this package continue those
     of frameworks. FILE is not changed. Import it again to add what is new; nothing is stored twice.

@@ -38,5 +38,6 @@ FORMATS: Mapping[str, Format] = {
     "json": Format("json_document", ".json", whole_results=True),
     "jsonl": Format("jsonl", ".jsonl", whole_results=True),
     "atif": Format("atif", ".atif.json", whole_results=True),
+    "sts": Format("sts", ".sts.jsonl", whole_results=True),
 }
 """The formats, by the word for `--format`."""

@@ -179,7 +179,7 @@ def test_any_messages_come_back_and_the_json_is_valid(
     assert report.losses == []
     workspace = imported(text, folder)
     read = list(numbered(workspace.read(workspace.find("s1")), asides=True))
-    bare = [(one.outside, repr(_without_place(one.message))) for one in read]
+    bare = [(one.outside, repr(without_place(one.message))) for one in read]
     assert bare == [(number in outside, repr(one)) for number, one in enumerate(messages)]
     assert json.loads(exported(workspace, "s1")) == json.loads(text)
 
@@ -200,7 +200,7 @@ def test_harbor_refuses_what_it_should() -> None:
             harbor.validate(text.replace(old, new))
 
 
-def _without_place(message: Message) -> Message:
+def without_place(message: Message) -> Message:
     return Message(
         message.role,
         message.origin,

@@ -10,12 +10,14 @@ from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require
 from sessionary.errors import Invalid
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem
-from sessionary.workspace.imports import databases, traces
+from sessionary.workspace.imports import databases, simple_traces, traces
 from sessionary.workspace.imports.sources import Sources
 from sessionary.workspace.imports.taking_over import ImportedSession, take_over
 
 _DATABASE = b"SQLite format 3\0"
-_KNOWN = "a trajectory of ATIF 1.0 to 1.8, or a database of the OpenAI Agents SDK or Google ADK"
+_KNOWN = (
+    "a trajectory of ATIF 1.0 to 1.8, a trace in STS, or a database of the OpenAI Agents SDK or Google ADK"
+)
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Imported:
 
     Attributes:
         path: the file; an absolute path.
-        format: what it is: ``atif``, ``openai-agents`` or ``google-adk``.
+        format: what it is: ``atif``, ``sts``, ``openai-agents`` or ``google-adk``.
         sessions: what was done with each session.
         problems: what could not be read of the file.
     """
@@ -57,6 +59,8 @@ def _recognised(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
     if _begins_as_database(path, fs):
         return databases.recognised(Database(path, fs))
     raw = read_bytes(fs, path, operation="import") or b""
+    if simple_traces.is_sts(raw.partition(b"\n")[0]):
+        return "sts", simple_traces.sts_sources(raw, path, stem)
     try:
         document = decode(raw)
     except Undecodable as error:

@@ -72,7 +72,7 @@ def _trajectory(trajectory: Document, path: str, name: str, parent: str | None) 
     items, spans = _in_order(read, outside)
     if OWN not in object_of(trajectory.get("extra")):
         _complete(items, agent)
-    items += _usage_items(items, trajectory, ours)
+    items += usage_items(items, trajectory, ours)
     root = {key: value for key, value in trajectory.items() if key not in _MAPPED and value is not None}
     extra = {key: value for key, value in object_of(trajectory.get("extra")).items() if key != OWN}
     view = _view(agent, ours, parent)
@@ -101,7 +101,7 @@ def _complete(items: list[Document], agent: Document) -> None:
             item["model"] = text_or_none(agent.get("model_name"))
 
 
-def _usage_items(items: Iterable[Document], trajectory: Document, ours: Document) -> list[Document]:
+def usage_items(items: Iterable[Document], trajectory: Document, ours: Document) -> list[Document]:
     """What the session states of its models and its usage beyond its messages."""
     models = [one for one in list_of(ours.get("models")) if isinstance(one, str)]
     none = of_usage(Usage())
