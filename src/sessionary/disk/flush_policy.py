@@ -8,12 +8,12 @@ leaves flushing to the kernel.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 from typing import Literal, get_args
 
 from sessionary.disk.journal import Journal
+from sessionary.disk.lifetime import reset_in_child
 from sessionary.errors import Invalid, StorageFailed
 
 Durability = Literal["full", "batch", "none"]
@@ -128,6 +128,4 @@ def _flush_unheard(journal: Journal) -> None:
 
 COMMITTER = Committer()
 atexit.register(COMMITTER.settle_all)
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=COMMITTER.forget)
+reset_in_child([COMMITTER], Committer.forget)

@@ -308,12 +308,12 @@ def names_in(fs: Fs, folder: str, closed: list[StorageFailed] | None = None) -> 
 
 
 def is_folder(fs: Fs, path: str) -> bool:
-    """True if a folder, or a link to one, has this name; as os.path.isdir also False if the system does not tell."""
+    """True if a folder, or a link to one, has this name; as os.path.isdir also False if the system gives no answer."""
     return _has_mode(fs, path, stat_module.S_ISDIR)
 
 
 def is_file(fs: Fs, path: str) -> bool:
-    """True if a regular file, or a link to one, has this name; False also if the system does not tell."""
+    """True if a regular file, or a link to one, has this name; False also if the system gives no answer."""
     return _has_mode(fs, path, stat_module.S_ISREG)
 
 

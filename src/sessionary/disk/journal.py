@@ -41,6 +41,7 @@ from sessionary.disk.fs import (
     sync_dir,
     write_all,
 )
+from sessionary.disk.lifetime import reset_in_child
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Outcome, StorageFailed
 
@@ -397,10 +398,4 @@ def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
         fs.close(fd)
 
 
-def _after_fork_in_child() -> None:
-    for journal in list(_journals):
-        journal.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+reset_in_child(_journals, Journal.forget)

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from sys import maxsize
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import stringzilla
 
 from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_at, require_regular, storage_failed
+from sessionary.disk.lifetime import ClosedOnExit
 from sessionary.errors import Invalid
 
 # Fits into the processor cache between reading and searching.
@@ -54,7 +54,7 @@ class Head(NamedTuple):
     end: bytes
 
 
-class LineFile:
+class LineFile(ClosedOnExit):
     """A line file, open for reading at any offset.
 
     All methods use one descriptor, so their results refer to the same bytes even if the file is replaced meanwhile.
@@ -83,14 +83,6 @@ class LineFile:
         except OSError as error:
             self.close()
             raise storage_failed(error, "read", path) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the descriptor. Closing twice is harmless."""

@@ -40,6 +40,7 @@ from sessionary.disk.fs import (
     storage_failed,
     write_all,
 )
+from sessionary.disk.lifetime import reset_in_child
 from sessionary.errors import Locked
 
 # A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
@@ -305,11 +306,5 @@ def _holder_in_kernel_table(path: str, fs: Fs) -> int | None:
     return None
 
 
-def _after_fork_in_child() -> None:
-    _chance.seed()
-    for lock in list(_locks):
-        lock._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+reset_in_child([_chance], random.Random.seed)
+reset_in_child(_locks, FileLock._forget)

@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from sessionary.disk.atomic import NO_NAMELESS, temp_name
 from sessionary.disk.fs import (
@@ -26,6 +26,7 @@ from sessionary.disk.fs import (
     storage_failed,
     write_all,
 )
+from sessionary.disk.lifetime import ClosedOnExit
 
 IN_MEMORY = 4 << 20
 _CLOSED = -1  # an invalid descriptor: using it raises EBADF
@@ -38,7 +39,7 @@ class Slot(NamedTuple):
     length: int
 
 
-class Spool:
+class Spool(ClosedOnExit):
     """Temporary bytes that can be read in any order and any number of times until it is closed. For one thread.
 
     Close it with a ``with`` block: a stored exception would keep the file open.
@@ -67,12 +68,6 @@ class Spool:
         self._held = bytearray()
         self._fd: int | None = None
         self._end: Callable[[], object] = lambda: None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file and drop all bytes."""

@@ -18,10 +18,10 @@ import weakref
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from sessionary.disk.fs import Fs, expanded
+from sessionary.disk.lifetime import ClosedOnExit, reset_in_child
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
@@ -59,7 +59,7 @@ def _writes(method: _Method) -> _Method:
     return cast("_Method", call)
 
 
-class HybridSessionStore(SessionStore):
+class HybridSessionStore(SessionStore, ClosedOnExit):
     """A `SessionStore` that synchronises its sessions with a remote.
 
     The user's settings of ``sync init`` about projects and redaction also apply here, and its encryption to the
@@ -225,14 +225,6 @@ class HybridSessionStore(SessionStore):
         if self._worker is not None:
             self._worker.end(timeout)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # -- methods of SessionStore that also notify background sync
 
     if not TYPE_CHECKING:  # type checkers see the methods of SessionStore, whose types are the same
@@ -355,11 +347,5 @@ def _at_exit() -> None:
             store._worker.release_all()
 
 
-def _after_fork_in_child() -> None:
-    for store in list(_stores):
-        store._after_fork()
-
-
 atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+reset_in_child(_stores, HybridSessionStore._after_fork)

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
+from sessionary.disk.lifetime import ClosedOnExit
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts import ledger_owner
@@ -90,7 +90,7 @@ class Status:
     problems: list[Problem]
 
 
-class Mailbox:
+class Mailbox(ClosedOnExit):
     """The messages of one work session, for one consumer.
 
     Args:
@@ -401,14 +401,6 @@ class Mailbox:
     def close(self) -> None:
         """Close all files. The mailbox can be used again, and closed again."""
         self._box.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _peek(self) -> Iterator[tuple[Place, Crumb]]:
         """The content of the queued places, in order: messages, each once, and invalid files."""

@@ -6,10 +6,10 @@ kernel releases it with its process, so no timeout is needed, and a handler may 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 from sessionary.disk.fs import EXCLUSIVE, READ, UNLOCK, Fs, storage_failed
+from sessionary.disk.lifetime import reset_in_child
 
 _claims: set[Claim] = set()  # held by this process
 
@@ -67,11 +67,5 @@ class Claim:
             self._fs.close(fd)
 
 
-def _after_fork_in_child() -> None:
-    # A child forked by a handler would keep the locks of its parent for its whole life.
-    for claim in list(_claims):
-        claim.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+# A child forked by a handler would keep the locks of its parent for its whole life.
+reset_in_child(_claims, Claim.forget)

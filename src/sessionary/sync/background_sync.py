@@ -18,7 +18,6 @@ from __future__ import annotations
 import atexit
 import concurrent.futures.thread  # noqa: F401 - see `_when_main_ends`
 import logging
-import os
 import random
 import threading
 import time
@@ -27,6 +26,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from sessionary.disk.lifetime import reset_in_child
 
 # A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
 _CHANCE = random.SystemRandom()
@@ -349,13 +350,7 @@ def _when_main_ends(call: Callable[[], None]) -> None:
             register(call)
 
 
-def _after_fork_in_child() -> None:
-    for background in list(_running):
-        background.forget_threads()
-
-
 _ending = _Ending()
 _when_main_ends(_ending.main_ends)
 atexit.register(_ending.all_ends)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+reset_in_child(_running, BackgroundSync.forget_threads)

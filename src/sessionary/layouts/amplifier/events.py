@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from sessionary.codec import encode_line, sanitize
 from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lifetime import ClosedOnExit
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.files import EVENTS, LOCK
@@ -30,7 +30,7 @@ from sessionary.layouts.amplifier.observers import ears_of
 TOUCH_EVERY = timedelta(seconds=0.2)
 
 
-class EventsLog:
+class EventsLog(ClosedOnExit):
     """Writer of the event log of one session.
 
     Args:
@@ -114,14 +114,6 @@ class EventsLog:
         finally:
             self._journal.close()
             self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -- one method for each documented event
 

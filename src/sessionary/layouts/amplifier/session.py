@@ -21,6 +21,7 @@ from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, transaction
 from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lifetime import reset_in_child
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, LOCK, METADATA, TRANSCRIPT
@@ -440,10 +441,4 @@ def pool_of(fs: Fs) -> SessionPool:
     return pool if pool is not None else vars(fs).setdefault(_POOL, SessionPool())
 
 
-def _after_fork_in_child() -> None:
-    for pool in list(_pools):
-        pool.forget_threads()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+reset_in_child(_pools, SessionPool.forget_threads)
