@@ -22,7 +22,7 @@ MayMatch = Callable[[bytes], bool]
 """A predicate over stored lines: True unless no record in them, decoded, can be of interest."""
 
 MTIME_GRACE = 2.0
-"""Seconds for which a file must have been left alone before it can be told by its times whether it changed.
+"""Seconds for which a file must have been left alone before it can be known by its times whether it changed.
 
 No clock of a file system that matters ticks more slowly; within one tick a second change leaves no trace.
 """
@@ -156,7 +156,7 @@ class Layout(Protocol):
         ...
 
     def short_key(self, ref: SessionRef) -> str:
-        """The id from where on it tells sessions apart: the id itself, unless it begins as others do by design."""
+        """The id from where on it differs between sessions: the id itself, unless it begins as others do by design."""
         ...
 
     def fingerprint(self, ref: SessionRef) -> bytes:

@@ -21,7 +21,7 @@ def changed_at(now: float, *times: float) -> float:
         now: seconds since 1970.
         times: what the file says, in the order in which they are to be believed.
     """
-    return next((told for told in times if told <= now + AHEAD), 0.0)
+    return next((time for time in times if time <= now + AHEAD), 0.0)
 
 
 def is_ahead(time: datetime | None, now: float) -> bool:

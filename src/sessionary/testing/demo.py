@@ -168,12 +168,12 @@ def write_conversation(base_dir: str, turns: int) -> None:
     for _ in range(turns):
         turn = len(transcript) // TURN + 1
         transcript += [message(number) for number in range(len(transcript), turn * TURN)]
-        _tell(f"saving {len(transcript)}")
+        _report(f"saving {len(transcript)}")
         store.save(SESSION, transcript, metadata(turn))
-        _tell(f"saved {len(transcript)}")
+        _report(f"saved {len(transcript)}")
 
 
-def _tell(words: str) -> None:
+def _report(words: str) -> None:
     os.write(1, f"{words}\n".encode())
 
 
@@ -371,7 +371,7 @@ def _damaged_and_recovered(stage: Stage, meddle: Meddle | None) -> Iterator[str]
     problem = _found_by_check(stage, line, byte)
     yield f"   `check` finds it: {problem.code}, line {problem.line}, byte {problem.byte:,}."
     found, problems = stage.load()
-    if found != whole or "filled_from_backup" not in {told.code for told in problems}:
+    if found != whole or "filled_from_backup" not in {problem.code for problem in problems}:
         raise BrokenPromise(f"of {len(whole)} messages, {len(found)} were recovered, or other ones")
     yield f"   The session is loaded: the backup fills the gap, all {len(found)} messages are there."
     yield from _written_back(stage, whole, damaged)

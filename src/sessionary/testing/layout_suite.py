@@ -365,8 +365,8 @@ class LayoutTests(ABC):
             os.mkfifo(part.path)
             listed = {summary.ref.session_id: summary for summary in summaries(layout)}
             assert listed["one"].health == "ok"
-            told = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
-            assert any(problem.path == part.path for problem in told), f"no problem reports {part.name}"
+            problems = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
+            assert any(problem.path == part.path for problem in problems), f"no problem reports {part.name}"
             with suppress(StorageFailed):
                 list(layout.read(ref))
             os.unlink(part.path)

@@ -301,8 +301,8 @@ def _put_back(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     world.remote = lambda: backup
-    told = desk.engine(backup).status().of(SyncStatus.AHEAD)
-    if [one.session_id for one in told] != [SESSION]:
+    ahead = desk.engine(backup).status().of(SyncStatus.AHEAD)
+    if [one.session_id for one in ahead] != [SESSION]:
         raise BrokenPromise("status does not report that the server has lost data")
     world.say(laptop, SESSION)
     laptop.engine(backup).push()

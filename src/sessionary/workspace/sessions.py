@@ -198,7 +198,7 @@ class Sessions:
             f"there is no session in {folder}",
             path=folder,
             hint="the folder of a session holds a transcript.jsonl, metadata.json or events.jsonl; "
-            "`sessionary list --json` tells where sessions lie",
+            "`sessionary list --json` shows the folders of sessions",
         )
 
     def layout_of(self, ref: SessionRef) -> Layout:

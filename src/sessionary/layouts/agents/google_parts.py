@@ -33,21 +33,21 @@ def _part(part: dict[str, Any]) -> Iterator[Part]:
         name = text_or_none(call.get("name")) or _UNNAMED
         yield ToolCall(text_or_none(call.get("id")), name, call.get("args"))
     elif response:
-        told = object_of(response.get("response"))
-        yield ToolResult(text_or_none(response.get("id")), response_text(response), "error" in told)
+        result = object_of(response.get("response"))
+        yield ToolResult(text_or_none(response.get("id")), response_text(response), "error" in result)
     elif part:
         yield Other(next(iter(part)), part)
 
 
 def response_text(response: Mapping[str, Any]) -> str:
     """The words of a function's response: its output or error, else all of it as JSON."""
-    told = response.get("response")
-    if isinstance(told, str):
-        return told
+    result = response.get("response")
+    if isinstance(result, str):
+        return result
     for key in ("output", "error"):
-        if isinstance(object_of(told).get(key), str):
-            return str(object_of(told)[key])
-    return json_text(told)
+        if isinstance(object_of(result).get(key), str):
+            return str(object_of(result)[key])
+    return json_text(result)
 
 
 def result_text(result: Any) -> str:

@@ -202,8 +202,8 @@ class _Walk:
         return _Row(verdict, time, top.span_id, top.parent_span_id, False)
 
     def _prompt(self, file: LineFile, head: Head, time: float) -> int:
-        told = next(iter(_fields(file, head, _PROMPT_PATHS).values()), None)
-        text = text_of({"content": told}).strip()
+        prompt = next(iter(_fields(file, head, _PROMPT_PATHS).values()), None)
+        text = text_of({"content": prompt}).strip()
         # The same text may occur in a turn that stays: then, and only then, the time decides.
         early = not isnan(time) and not isnan(self._since) and time < self._since - _SLACK
         if text in self._left and not (early and text == self._ties.kept_prompt):
@@ -266,10 +266,10 @@ def _judge(rows: _Rows, seam: _Seam) -> EventCut | None:
     verdicts = bytearray()
     by_time = 0
     before = _KEPT
-    for place, told in enumerate(rows.verdicts):
-        verdict: int | None = told
+    for place, judged in enumerate(rows.verdicts):
+        verdict: int | None = judged
         byte, time = rows.starts[place], rows.times[place]
-        if told == _OPEN:
+        if judged == _OPEN:
             verdict = spans.get(rows.spans[place], spans.get(rows.parents[place]))
             late = seam.drops(byte, time)
             if verdict == _DROPPED and late is False and byte < seam.byte:

@@ -275,11 +275,11 @@ class EventReader:
 
     def _events(self, file: LineFile, wanted: EventFilter) -> Iterator[tuple[Head, Top]]:
         is_wanted = compile_filter(wanted)
-        told = 0
+        reported = 0
         for head in file.heads(width=WIDTH):
-            if head.byte - told > STEP and self._passed is not None:
-                told = head.byte
-                self._passed(told)
+            if head.byte - reported > STEP and self._passed is not None:
+                reported = head.byte
+                self._passed(reported)
             top = self._top(file, head)
             if top is not None and is_wanted(top):
                 yield head, top
@@ -329,10 +329,10 @@ class EventReader:
         for problem in reading.problems:
             if problem.severity > Severity.note:
                 span = problem.span if len(raw) == head.length else head.length
-                self._tell(problem._replace(line=head.line, span=span))
+                self._add(problem._replace(line=head.line, span=span))
         return reading.values[0] if reading.values else None
 
-    def _tell(self, problem: Problem) -> None:
+    def _add(self, problem: Problem) -> None:
         """Add a problem; a known one is added again only with a line number."""
         key = problem.byte or 0, problem.code
         if key not in self._problems or problem.line is not None:
@@ -362,18 +362,18 @@ def _is_object(head: Head) -> bool:
     return head.head.lstrip(b" \t\r\xef\xbb\xbf").startswith(b"{") and head.end.rstrip().endswith(b"}")
 
 
-def _count(told: Any) -> int | None:
-    if isinstance(told, float) and told.is_integer():
-        return int(told)
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
+def _count(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _money(told: Any) -> Decimal | None:
+def _money(value: Any) -> Decimal | None:
     """An amount, given as a number or as text. A float stands for its printed digits."""
-    if isinstance(told, bool) or not isinstance(told, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
-        amount = Decimal(str(told).strip())
+        amount = Decimal(str(value).strip())
     except InvalidOperation:
         return None
     return amount if amount.is_finite() else None

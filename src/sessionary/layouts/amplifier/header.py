@@ -99,8 +99,8 @@ def _by_files(
     found = [place, *[stats[name] for name in stats if name not in NO_ACTIVITY]]
     newest = max([each.st_mtime for each in found])
     if newest > now + AHEAD:
-        told = _moment(newest)
-        message = ahead_message("a file", told) if told else "a file has an impossible year"
+        moment = _moment(newest)
+        message = ahead_message("a file", moment) if moment else "a file has an impossible year"
         problems.append(Problem(FUTURE_TIME, Severity.note, folder, None, None, message, FUTURE_REMEDY))
         newest = max([changed_at(now, each.st_mtime, each.st_ctime) for each in found])
     return _moment(newest) if newest else None

@@ -47,7 +47,7 @@ class AmplifierLayout:
     Args:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
         fs: the file system.
-        now: the time in seconds since 1970, to tell leftovers from files that are being written.
+        now: the time in seconds since 1970, to distinguish leftovers from files that are being written.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -198,7 +198,7 @@ class AmplifierLayout:
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.
 
-        A project that cannot be looked into is told at the end, so that it hides none of the others.
+        A project that cannot be looked into is reported at the end, so that it hides none of the others.
         """
         closed: list[StorageFailed] = []
         root = f"{self.home}/{PROJECTS}"

@@ -128,8 +128,8 @@ def _metadata(fs: Fs, folder: str) -> dict[str, Any]:
 
 def id_of(folder: str, metadata: Mapping[str, Any]) -> str:
     """The id of a session: that of its metadata, else the name of its folder."""
-    told = metadata.get("session_id")
-    return told if isinstance(told, str) and told else os.path.basename(folder)
+    stored = metadata.get("session_id")
+    return stored if isinstance(stored, str) and stored else os.path.basename(folder)
 
 
 def _moment(fork: Mapping[str, Any]) -> float:

@@ -146,18 +146,18 @@ def _locks_of_the_original(session_id: str, fs: Fs, environ: Mapping[str, str]) 
 
 
 def _state_of_the_original(environ: Mapping[str, str]) -> str:
-    if told := environ.get("AMPLIFIER_SESSION_STATE_HOME"):
-        return os.path.expanduser(told)
+    if folder := environ.get("AMPLIFIER_SESSION_STATE_HOME"):
+        return os.path.expanduser(folder)
     state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "amplifier", "sessions")
 
 
 def _is_active(owner: bytes) -> bool:
     try:
-        told = json.loads(owner)
+        record = json.loads(owner)
     except ValueError:
         return True  # being written
-    return not isinstance(told, dict) or told.get("active") is not False
+    return not isinstance(record, dict) or record.get("active") is not False
 
 
 def _let_go(lock: FileLock) -> None:

@@ -118,15 +118,15 @@ def plan(
     if names_in(fs, os.path.dirname(source)) is None:
         raise NotFound(f"no project {old_slug}", path=os.path.dirname(source))
     found = list(_folders(fs, source))
-    told = _Told(fs, source, found)
-    old = old or _only_path(old_slug, new, told)
+    folders = _WorkingDirs(fs, source, found)
+    old = old or _only_path(old_slug, new, folders)
     if old == new:
         raise Invalid(f"{new} is already the path of the project", path=new)
-    move = Move(os.fspath(home), old, new, old_slug, path_slug(new), problems=told.problems)
+    move = Move(os.fspath(home), old, new, old_slug, path_slug(new), problems=folders.problems)
     for name, place in found:
-        elsewhere = _path_of_slug(told.path_of(place), old_slug)
+        elsewhere = _path_of_slug(folders.path_of(place), old_slug)
         if elsewhere is None or old is None or elsewhere in (old, new):
-            move.steps += _steps(move, name, place, told.own(place))
+            move.steps += _steps(move, name, place, folders.own(place))
         else:
             move.staying.append((name, elsewhere))
     move.steps.sort(key=lambda step: (not step.trashed, _last_change(fs, step.source)))
@@ -180,15 +180,15 @@ def _tidy(fs: Fs, sessions: str) -> None:
             continue  # not empty, or already removed
 
 
-def _steps(move: Move, name: str, place: str, said: str | None) -> Iterator[Step]:
+def _steps(move: Move, name: str, place: str, before: str | None) -> Iterator[Step]:
     """The step for a session of the project; None if nothing has to change."""
-    after = None if said is None or move.old is None else _followed(said, move.old, move.new)
+    after = None if before is None or move.old is None else _followed(before, move.old, move.new)
     if after is not None or move.source != move.target:
         source, target = os.path.join(move.source, place), os.path.join(move.target, place)
-        yield Step(name, source, target, said if after else None, after, place != name)
+        yield Step(name, source, target, before if after else None, after, place != name)
 
 
-class _Told:
+class _WorkingDirs:
     """The working directories of the sessions in a folder."""
 
     def __init__(self, fs: Fs, root: str, found: list[tuple[str, str]]) -> None:
@@ -199,8 +199,8 @@ class _Told:
         for name, place in found:
             stored = read_metadata(fs, os.path.join(root, place), recovery_time="", to_write=True)
             self.problems += stored.problems
-            said, parent = stored.value.get(_WORKING_DIR), stored.value.get("parent_id")
-            self._own[place] = said if isinstance(said, str) and said else None
+            path, parent = stored.value.get(_WORKING_DIR), stored.value.get("parent_id")
+            self._own[place] = path if isinstance(path, str) and path else None
             if isinstance(parent, str):
                 self._parents[place] = parent
             self._by_id.setdefault(name, place)
@@ -219,19 +219,19 @@ class _Told:
         at: str | None = place
         while at is not None and at not in seen:
             seen.add(at)
-            if (said := self._own[at]) is not None:
-                return said
+            if (path := self._own[at]) is not None:
+                return path
             at = self._by_id.get(self._parents.get(at, ""))
         return None
 
 
-def _only_path(slug: str, new: str, told: _Told) -> str | None:
+def _only_path(slug: str, new: str, folders: _WorkingDirs) -> str | None:
     """The path of the project, from its sessions; None if unknown.
 
     Raises:
         Invalid: they name several.
     """
-    paths = sorted({at for path in told.paths() if (at := _path_of_slug(path, slug)) not in (None, new)})
+    paths = sorted({at for path in folders.paths() if (at := _path_of_slug(path, slug)) not in (None, new)})
     if len(paths) > 1:
         raise Invalid(
             f"{slug} has sessions of {len(paths)} paths, which share that name",

@@ -281,13 +281,13 @@ def _lines_of(messages: Sequence[Any], salvaged: Salvaged, now: Clock) -> list[b
     lines: list[bytes] = []
     time: str | None = None
     for message in messages:
-        told = timestamp_of(message)
+        stored = timestamp_of(message)
         line = raws.get(id(message))
         if line is None:
-            made = message if told is not None else {**message, "timestamp": time or stamp(now())}
+            made = message if stored is not None else {**message, "timestamp": time or stamp(now())}
             line = encode_line(made)
         lines.append(line)
-        time = told if told is not None and parse_time(told) else time
+        time = stored if stored is not None and parse_time(stored) else time
     return lines
 
 

@@ -150,10 +150,10 @@ def find_event_cut(fs: Fs, path: str, found: TurnCut) -> tuple[EventCut | None, 
         StorageFailed: the log cannot be read.
     """
     ties = ties_of(found.last_kept, found.dropped)
-    told = bool(ties.dropped_prompts or ties.dropped_ids or ties.since)
+    is_known = bool(ties.dropped_prompts or ties.dropped_ids or ties.since)
     try:
         with LineFile(path, fs) as log:
-            return find_cut(log, ties), told
+            return find_cut(log, ties), is_known
     except NotFound:
         return None, True
 
@@ -161,7 +161,7 @@ def find_event_cut(fs: Fs, path: str, found: TurnCut) -> tuple[EventCut | None, 
 def _rewind(session: Session, to_turn: int, found: TurnCut, dry_run: bool, now: Clock) -> Rewound:
     fs, folder = session.fs, session.folder
     events = os.path.join(folder, EVENTS)
-    event_cut, told = find_event_cut(fs, events, found)
+    event_cut, is_known = find_event_cut(fs, events, found)
     document = _with_turn_count(session, to_turn)
     kept = content(fs, session.transcript.path, 0, found.byte) if found.byte else (b"\n",)
     facts = {
@@ -171,7 +171,7 @@ def _rewind(session: Session, to_turn: int, found: TurnCut, dry_run: bool, now: 
         "messages_dropped": len(found.dropped),
         "events_dropped": event_cut.dropped if event_cut else 0,
         "events_dropped_by_time": event_cut.by_time if event_cut else 0,
-        "events_told": told,
+        "events_told": is_known,
         "turn_count": to_turn if document else None,
         "rewritten": (found.byte or 1) + len(document or b"") + _moved(event_cut),
     }

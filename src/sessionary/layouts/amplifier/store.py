@@ -527,10 +527,10 @@ class SessionStore:
         self.last_report = report
         if not self._asked_mount:
             self._asked_mount = True
-            self._tell_weakness(report)
+            self._report_weakness(report)
         return Writing(session, report, self.durability, self.on_conflict, self._now)
 
-    def _tell_weakness(self, report: Report) -> None:
+    def _report_weakness(self, report: Report) -> None:
         """Log once, at the first write, that the durability promises do not hold in this place."""
         why = mounts.weakness(self._root)
         if why is not None:

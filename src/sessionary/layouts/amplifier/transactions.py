@@ -328,7 +328,7 @@ def undo(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS, now: Clock = ut
 
 def _take_back(session: Session, entry: Entry, now: datetime) -> Undone:
     fs = session.fs
-    wholes = [_old_whole(fs, entry, told["name"]) for told in entry.record["wholes"]]
+    wholes = [_old_whole(fs, entry, whole["name"]) for whole in entry.record["wholes"]]
     cut, added = _old_cut(session, entry)
     since: dict[str, Any] = {
         "messages_since": _messages_since(session, entry),
@@ -355,8 +355,8 @@ def _old_whole(fs: Fs, entry: Entry, name: str) -> Whole:
 
 def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
     """The change that restores the log lines that the operation removed, and the number of lines added since."""
-    told = entry.record.get("cut")
-    if not isinstance(told, dict):
+    record = entry.record.get("cut")
+    if not isinstance(record, dict):
         return None, 0
     fs = session.fs
     tail, kept, behind = (
@@ -364,8 +364,8 @@ def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
     )
     try:
         with LineFile(os.path.join(session.folder, EVENTS), fs) as log:
-            end = told["offset"] + told["kept"]
-            if not truncate.continues(log, told, truncate.content(fs, kept)):
+            end = record["offset"] + record["kept"]
+            if not truncate.continues(log, record, truncate.content(fs, kept)):
                 return None, 0
             added = size = 0
             for head in log.heads(start=end, width=1):
@@ -375,27 +375,31 @@ def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
             # complete by now.
             theirs = read_bytes(fs, behind) or b""
             back = chain(truncate.content(fs, tail), (theirs[: theirs.rfind(b"\n") + 1],))
-            return Cut(EVENTS, told["offset"], max(size, end), back), added
+            return Cut(EVENTS, record["offset"], max(size, end), back), added
     except NotFound:
         return None, 0
 
 
 def _messages_since(session: Session, entry: Entry) -> int:
     """Number of lines added to the transcript since the operation wrote it."""
-    told = next((whole for whole in entry.record["wholes"] if whole["name"] == TRANSCRIPT), None)
-    if told is None or not _changed_since(session, entry, TRANSCRIPT):
+    if not _changed_since(session, entry, TRANSCRIPT):
         return 0
     data = read_bytes(session.fs, session.transcript.path) or b""
-    return len(read_lines(data[told.get("size", 0) :]).values)
+    return len(read_lines(data[_written(entry, TRANSCRIPT).get("size", 0) :]).values)
 
 
 def _changed_since(session: Session, entry: Entry, name: str) -> bool:
     """True if a file has changed since the operation wrote it."""
-    told = next((whole for whole in entry.record["wholes"] if whole["name"] == name), None)
-    if told is None or not told["new"]:
+    written = _written(entry, name)
+    if not written.get("new"):
         return False
     try:
         found = session.fs.stat(os.path.join(session.folder, name))
     except FileNotFoundError:
         return True
-    return (found.st_ino, found.st_size) != (told.get("inode"), told.get("size"))
+    return (found.st_ino, found.st_size) != (written.get("inode"), written.get("size"))
+
+
+def _written(entry: Entry, name: str) -> dict[str, Any]:
+    """What the operation recorded of a file that it wrote; empty if it did not write it."""
+    return next((whole for whole in entry.record["wholes"] if whole["name"] == name), {})
