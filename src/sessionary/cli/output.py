@@ -215,6 +215,15 @@ def value(document: Any) -> None:
     line(_indented(encoded) if sys.stdout.isatty() else encoded)
 
 
+def shown(document: Any, texts: Iterable[str], *, json_: bool) -> int:
+    """Print a result as one JSON document, or as lines; return the exit code."""
+    if json_:
+        value(document)
+    else:
+        lines(texts)
+    return 0
+
+
 class Growing:
     """One JSON object on one line, with a list in it whose items are written as they come."""
 

@@ -113,9 +113,7 @@ def command_line(*words: str) -> str:
     return shell_line(["sessionary", str(group), *words, *where])
 
 
-def outcome(
-    document: dict[str, Any], text: str, *, json_: bool, undo: Sequence[str] = (), label: str = "undo"
-) -> int:
+def outcome(document: dict[str, Any], text: str, *, json_: bool, undo: Sequence[str] = ()) -> int:
     """Print what was done, and the command that undoes it; return the exit code.
 
     Args:
@@ -123,25 +121,9 @@ def outcome(
         text: one line for it.
         json_: print the document.
         undo: the words of the command that undoes it; none if there is none.
-        label: what to call that.
     """
     line = command_line(*undo) if undo else None
-    if json_:
-        output.value(document | {"undo": line})
-        return 0
-    output.lines(changing.done(text))
-    if line is not None:
-        changing.print_command(label, line)
-    return 0
-
-
-def shown(document: Any, lines: Iterable[str], *, json_: bool) -> int:
-    """Print a document, or the same as lines; return the exit code."""
-    if json_:
-        output.value(document)
-    else:
-        output.lines(lines)
-    return 0
+    return changing.finish(document, changing.done(text), json_=json_, undo=line)
 
 
 def label(name: str, text: str, width: int = 11) -> Iterator[str]:

@@ -98,8 +98,8 @@ def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: Sequence[st
     line = project_options.command_line(*undo) if undo else None
     if json_:
         output.value(drawn.as_object(session) | {"undo": line})
-        return 0
-    print_saved(session, lang, line)
+    else:
+        print_saved(session, lang, line)
     return 0
 
 

@@ -123,7 +123,7 @@ def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
     if not json_:
         given.warn(session.problems, lang, session.slug)
     document = {"action": "resumed", "found": found, **drawn.as_object(session)}
-    return project_options.shown(document, drawn.state(session, lang=lang), json_=json_)
+    return output.shown(document, drawn.state(session, lang=lang), json_=json_)
 
 
 def _begin(

@@ -199,7 +199,7 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
     resume = project_options.command_line("start", slug, "--resume")
     text = checkpoint(session, project_options.short_path(session.path), resume, lang)
     document = drawn.as_object(session) | {"resume": resume}
-    return project_options.shown(document, harmless(text).split("\n"), json_=json_)
+    return output.shown(document, harmless(text).split("\n"), json_=json_)
 
 
 @click.command(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, project_options
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.layouts.brainstorm.constants import PANEL_PHASES, SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
@@ -53,7 +53,7 @@ def technique_command(
     session = store.technique(slug, technique, applied=applied, **values)
     done = "applied" if applied else "suggested"
     text = f"{technique} {done} in iteration {session.iteration} of {slug}"
-    return project_options.shown(drawn.as_object(session), changing.done(text), json_=json_)
+    return output.shown(drawn.as_object(session), changing.done(text), json_=json_)
 
 
 @click.command(
@@ -222,7 +222,7 @@ def _leave(
         store.update(slug, mode="standard")
     now = store.load(slug).mode
     text = f"{slug} is in {now} mode"
-    return project_options.shown({"slug": slug, "mode": now}, changing.done(text), json_=json_)
+    return output.shown({"slug": slug, "mode": now}, changing.done(text), json_=json_)
 
 
 def _gathered(contributions: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
@@ -246,4 +246,4 @@ def _referring(contributions: list[dict[str, Any]], who: str, refers: Sequence[s
 def _print_round(slug: str, mode: str, number: int, json_: bool) -> int:
     document = {"slug": slug, "mode": mode, "round": number}
     text = f"recorded round {number} of the {mode} of {slug}"
-    return project_options.shown(document, changing.done(text), json_=json_)
+    return output.shown(document, changing.done(text), json_=json_)

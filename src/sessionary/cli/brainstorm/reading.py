@@ -42,7 +42,7 @@ def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
     session = store.load(slug, store_migration=False)
     if not json_:
         given.warn(session.problems, lang, slug)
-    return project_options.shown(drawn.as_object(session), drawn.state(session, lang=lang), json_=json_)
+    return output.shown(drawn.as_object(session), drawn.state(session, lang=lang), json_=json_)
 
 
 @click.command(

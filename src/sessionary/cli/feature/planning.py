@@ -61,7 +61,7 @@ def plan_command(
         plan = store.save_plan(feature_id, phases, name=name, description=description)
     if not json_:
         project_options.warn(store.last_report.problems)
-    return project_options.shown(plan, _page(plan), json_=json_)
+    return output.shown(plan, _page(plan), json_=json_)
 
 
 def _phases(data: bytes, path: str) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ def status_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     found = store.status(feature_id)
     if not json_:
         project_options.warn(found.problems)
-    return project_options.shown(found.as_dict(), _status(found), json_=json_)
+    return output.shown(found.as_dict(), _status(found), json_=json_)
 
 
 def _status(found: FeatureStatus) -> Iterator[str]:
@@ -176,7 +176,7 @@ def history_command(
         project_options.warn(store.last_report.problems)
     if stats:
         added = stats_of(found)
-        return project_options.shown(added, _stats(added), json_=json_)
+        return output.shown(added, _stats(added), json_=json_)
     if json_ or jsonl:
         output.items(found, jsonl=jsonl)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import project_options
+from sessionary.cli import output, project_options
 from sessionary.cli.feature import given
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
@@ -40,7 +40,7 @@ def create_command(
         raise click.UsageError("give a NAME, or an --id")
     made = store.create(feature_id, name=name, description=description)
     document = {"feature_id": made, "path": str(store.home / made)}
-    return project_options.shown(document, [made], json_=json_)
+    return output.shown(document, [made], json_=json_)
 
 
 @click.command(

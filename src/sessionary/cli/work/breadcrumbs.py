@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output
+from sessionary.cli.changing import done
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import SuggestingGroup
 from sessionary.cli.text import one_line
@@ -296,8 +297,5 @@ def move_command(folder: str, session: str, root: Path | None, json_: bool) -> i
     store = places.store_at(root)
     session_id = store.resolve(session)
     moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)
-    if json_:
-        output.value({"session_id": session_id, "paths": moved})
-    else:
-        places.done(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")
-    return 0
+    text = one_line(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")
+    return output.shown({"session_id": session_id, "paths": moved}, done(text), json_=json_)

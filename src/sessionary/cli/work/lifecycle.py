@@ -115,7 +115,7 @@ def _changing(name: str, words: str, more: str = "", option: click.Option | None
         session_id = store.resolve(session)
         before = store.load(session_id).status
         changed: WorkSession = getattr(store, name)(session_id, **given)
-        places.print_changed(changed, json_=json_)
+        output.shown(document_of(changed), places.changed(changed), json_=json_)
         undo = "interrupt" if name == "resume" and before == "interrupted" else _UNDO.get(name)
         if undo is not None and not json_:
             where = [] if root is None else ["--root", str(root)]

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from sessionary.cli import options, output
+from sessionary.cli import changing, options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import SuggestingGroup
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places, render
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro.records import crumb_document
-from sessionary.mailbox.consumers import status_of, statuses_of
+from sessionary.mailbox.consumers import statuses_of
 from sessionary.mailbox.mailbox import Mailbox, Status
+
+_COMPLETE = "The log is complete."
+
+
+def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of a command on one consumer; it is given the open mailbox, and the names of session and consumer."""
+
+    @functools.wraps(command)
+    def called(session: str, root: Path | None, consumer: str, **rest: Any) -> int:
+        session_id, folder = places.resolved(root, session)
+        with Mailbox(folder, consumer) as box:
+            return command(box, {"session_id": session_id, "consumer": consumer}, **rest)
+
+    return places.session(places.root(places.consumer(options.json_result(called))))
 
 
 @click.command(
@@ -96,29 +113,17 @@ Examples:
   sessionary work revive db5b5fab 8425e1f9      this one
 """,
 )
-@places.session
+@_on_mailbox
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
-@places.root
-@places.consumer
-@options.json_result
-def revive_command(
-    session: str, messages: tuple[str, ...], root: Path | None, consumer: str, json_: bool
-) -> int:
+def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...], json_: bool) -> int:
     """Retry messages that were given up.
 
     Without MESSAGE all of them, else those whose ids begin so. There is no undo.
     """
-    session_id, folder = places.resolved(root, session)
-    chosen = _chosen(status_of(folder, consumer), messages)
-    with Mailbox(folder, consumer) as box:
-        revived = box.revive(*chosen) if chosen else []
-    if json_:
-        output.value({"session_id": session_id, "consumer": consumer, "revived": revived})
-    elif revived:
-        places.done(f"{count(len(revived), 'message')} pending again")
-    else:
-        output.aside("No dead letters.")
-    return 0
+    chosen = _chosen(box.status(), messages)
+    revived = box.revive(*chosen) if chosen else []
+    texts = [f"{count(len(revived), 'message')} pending again"] if revived else []
+    return _print_done({**names, "revived": revived}, texts, "No dead letters.", json_)
 
 
 @click.command(
@@ -128,26 +133,25 @@ Example:
   sessionary work quarantine db5b5fab
 """,
 )
-@places.session
-@places.root
-@places.consumer
-@options.json_result
-def quarantine_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+@_on_mailbox
+def quarantine_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
 
     Their bytes stay unchanged. There is no undo; if moved back and repaired, they are delivered.
     """
-    session_id, folder = places.resolved(root, session)
-    with Mailbox(folder, consumer) as box:
-        moved = box.quarantine()
-    if json_:
-        output.value({"session_id": session_id, "consumer": consumer, "paths": moved})
-        return 0
-    for path in moved:
-        output.line(one_line(os.path.relpath(path)))
-    if not moved:
+    moved = box.quarantine()
+    if not moved and not json_:
         output.aside("No invalid message files are known; `work consume` finds them.")
-    return 0
+    texts = (one_line(os.path.relpath(path)) for path in moved)
+    return output.shown({**names, "paths": moved}, texts, json_=json_)
+
+
+def _print_done(document: dict[str, Any], texts: Sequence[str], otherwise: str, json_: bool) -> int:
+    """Print what was done, or that nothing had to be."""
+    if not texts and not json_:
+        output.aside(otherwise)
+    done = (line for text in texts for line in changing.done(one_line(text)))
+    return output.shown(document, done, json_=json_)
 
 
 def code_of(status: Status) -> int:
@@ -194,29 +198,18 @@ Example:
   sessionary work ledger restore db5b5fab
 """,
 )
-@places.session
-@places.root
-@places.consumer
-@options.json_result
-def restore_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+@_on_mailbox
+def restore_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Restore the missing lines of the log, and set damaged ones aside.
 
     They come from the copy in $XDG_STATE_HOME/sessionary, and their messages are not applied again. A log
     with damaged lines is kept beside the new one. There is no undo.
     """
-    session_id, folder = places.resolved(root, session)
-    with Mailbox(folder, consumer) as box:
-        number, damaged = box.restore_ledger(), box.set_damage_aside()
-    if json_:
-        output.value({"session_id": session_id, "consumer": consumer, "messages": number, "damaged": damaged})
-        return 0
-    if number:
-        places.done(f"{count(number, 'message')} put back into the log of {session_id}")
+    number, damaged = box.restore_ledger(), box.set_damage_aside()
+    texts = [f"{count(number, 'message')} put back into the log of {names['session_id']}"] if number else []
     if damaged:
-        places.done(f"{count(damaged, 'damaged line')} set aside")
-    if not (number or damaged):
-        output.aside("The log is complete.")
-    return 0
+        texts.append(f"{count(damaged, 'damaged line')} set aside")
+    return _print_done({**names, "messages": number, "damaged": damaged}, texts, _COMPLETE, json_)
 
 
 @ledger_command.command(
@@ -226,22 +219,12 @@ Example:
   sessionary work ledger accept db5b5fab --consumer audit
 """,
 )
-@places.session
-@places.root
-@places.consumer
-@options.json_result
-def accept_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+@_on_mailbox
+def accept_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Accept the log as it is: the messages of missing lines are applied again.
 
     The copy with the missing lines is kept beside the new one. There is no undo.
     """
-    session_id, folder = places.resolved(root, session)
-    with Mailbox(folder, consumer) as box:
-        number = box.accept_ledger()
-    if json_:
-        output.value({"session_id": session_id, "consumer": consumer, "messages": number})
-    elif number:
-        places.done(f"{count(number, 'message')} no longer in the log of {session_id}")
-    else:
-        output.aside("The log is complete.")
-    return 0
+    number = box.accept_ledger()
+    texts = [f"{count(number, 'message')} no longer in the log of {names['session_id']}"] if number else []
+    return _print_done({**names, "messages": number}, texts, _COMPLETE, json_)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sessionary.cli import completing, options, output
+from sessionary.cli.changing import done
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.text import one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.layout import project_of, root_in
 from sessionary.layouts.maestro.names import SESSION, default_root
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, document_of, sort_key
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
 from sessionary.layouts.maestro.tree import forest, latest_key
@@ -164,17 +165,9 @@ def say(problem: Problem) -> None:
         output.aside(f"  {line}")
 
 
-def done(text: str) -> None:
-    """Print the outcome."""
-    output.line(f"{output.paint('✓', 'green')} {one_line(text)}")
-
-
-def print_changed(session: WorkSession, *, json_: bool) -> None:
-    """Print a session whose status was changed."""
-    if json_:
-        output.value(document_of(session))
-    else:
-        done(f"{session.session_id} is {session.status}")
+def changed(session: WorkSession) -> Iterator[str]:
+    """The lines for a session whose status was changed."""
+    return done(one_line(f"{session.session_id} is {session.status}"))
 
 
 def none_there(store: WorkStore) -> None:

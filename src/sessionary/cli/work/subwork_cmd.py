@@ -148,9 +148,8 @@ def close_command(
     if json_:
         output.value(_closed(closed))
         return places.print_problems(())
-    places.done(f"{closed.session.session_id} is {closed.session.status}")
-    for text in _effect(closed):
-        output.line(harmless(f"  {text}"))
+    output.lines(places.changed(closed.session))
+    output.lines(harmless(f"  {text}") for text in _effect(closed))
     return places.print_problems(closed.problems)
 
 
@@ -170,8 +169,8 @@ def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
     There is no undo; the parent can be paused again.
     """
     store = places.store_at(root)
-    places.print_changed(store.resume_parent(store.resolve(child)), json_=json_)
-    return 0
+    parent = store.resume_parent(store.resolve(child))
+    return output.shown(document_of(parent), places.changed(parent), json_=json_)
 
 
 def _effect(closed: Closed) -> list[str]:
