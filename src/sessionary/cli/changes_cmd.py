@@ -12,6 +12,7 @@ import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import print_command
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
@@ -23,13 +24,10 @@ _SHOWN = 12
 """How many turns `rewind --dry-run` prints."""
 
 
-@click.command(
+@command(
     "rename",
-    epilog="""\b
-Examples:
-  sessionary rename 3f0c81d2 'The login race'
-  sessionary rename latest --clear           the title is the first message again
-""",
+    "sessionary rename 3f0c81d2 'The login race'",
+    "sessionary rename latest --clear           the title is the first message again",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @click.argument("name", metavar="NAME", required=False)
@@ -60,15 +58,12 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
     )
 
 
-@click.command(
+@command(
     "fork",
-    epilog="""\b
-Examples:
-  sessionary fork 3f0c81d2                    all turns
-  sessionary fork 3f0c81d2 --turn 3 --name 'Another way'
-  sessionary fork 3f0c81d2 --turn 3 --dry-run
-  sessionary fork 3f0c81d2 --json | jq -r .id
-""",
+    "sessionary fork 3f0c81d2                    all turns",
+    "sessionary fork 3f0c81d2 --turn 3 --name 'Another way'",
+    "sessionary fork 3f0c81d2 --turn 3 --dry-run",
+    "sessionary fork 3f0c81d2 --json | jq -r .id",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home
@@ -198,14 +193,11 @@ def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Ite
         yield f"  {formatting.count(seen.unanswered, 'tool call')} without a result {what}"
 
 
-@click.command(
+@command(
     "rewind",
-    epilog="""\b
-Examples:
-  sessionary rewind 3f0c81d2 3 --dry-run     show what would be removed
-  sessionary rewind 3f0c81d2 3
-  sessionary undo 3f0c81d2                   bring it back
-""",
+    "sessionary rewind 3f0c81d2 3 --dry-run     show what would be removed",
+    "sessionary rewind 3f0c81d2 3",
+    "sessionary undo 3f0c81d2                   bring it back",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @click.argument("turn", type=click.IntRange(0), metavar="TURN")
@@ -275,14 +267,11 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
         yield f"    … {formatting.count(len(going) - _SHOWN, 'more turn')}"
 
 
-@click.command(
+@command(
     "restore-backup",
-    epilog="""\b
-Examples:
-  sessionary restore-backup 3f0c81d2 --dry-run
-  sessionary restore-backup 3f0c81d2 --metadata
-  sessionary undo 3f0c81d2                   as it was before
-""",
+    "sessionary restore-backup 3f0c81d2 --dry-run",
+    "sessionary restore-backup 3f0c81d2 --metadata",
+    "sessionary undo 3f0c81d2                   as it was before",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home

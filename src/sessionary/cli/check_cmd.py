@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import resolve, tell_none, tell_partly
@@ -33,15 +34,12 @@ class _Checked(NamedTuple):
     ref: SessionRef | None = None
 
 
-@click.command(
+@command(
     "check",
-    epilog="""\b
-Examples:
-  sessionary check                         every session
-  sessionary check 3f0c81d2                one session, by the beginning of its id
-  sessionary check ~/backup/session.jsonl  any JSON Lines file
-  sessionary check --json | jq '.problems[] | select(.severity == "lost_data")'
-""",
+    "sessionary check                         every session",
+    "sessionary check 3f0c81d2                one session, by the beginning of its id",
+    "sessionary check ~/backup/session.jsonl  any JSON Lines file",
+    "sessionary check --json | jq '.problems[] | select(.severity == \"lost_data\")'",
 )
 @click.argument(
     "targets", nargs=-1, metavar="[ID | FILE | DIR]...", shell_complete=completing.sessions(files=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
+from sessionary.cli.lazy import command
 
 NOT_AS_PROMISED = 1
 
@@ -22,14 +23,7 @@ Now your own sessions:
    sessionary undo            undo the last change"""
 
 
-@click.command(
-    "demo",
-    epilog="""\b
-Examples:
-  sessionary demo
-  sessionary demo --dir /mnt/other-disk
-""",
-)
+@command("demo", "sessionary demo", "sessionary demo --dir /mnt/other-disk")
 @click.option(
     "--dir",
     "parent",

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, table
+from sessionary.cli.lazy import command
 from sessionary.cli.spending_tables import cost_text
 from sessionary.cli.targets import session as named
 from sessionary.cli.text import fit, one_line
@@ -23,14 +24,11 @@ _BRANCH = re.compile(r"(.+)@(\d{1,9})", re.DOTALL)
 _SHOWN = 20
 
 
-@click.command(
+@command(
     "diff",
-    epilog="""\b
-Examples:
-  sessionary diff 3f0c81d2 9c1d2e3f        a session and its fork
-  sessionary diff 3f0c81d2 3f0c81d2@1      a session and the first branch that was left in it
-  sessionary diff 3f0c81d2 9c1d2e3f --json | jq .files
-""",
+    "sessionary diff 3f0c81d2 9c1d2e3f        a session and its fork",
+    "sessionary diff 3f0c81d2 3f0c81d2@1      a session and the first branch that was left in it",
+    "sessionary diff 3f0c81d2 9c1d2e3f --json | jq .files",
 )
 @click.argument("a", metavar="A[@BRANCH]", shell_complete=completing.sessions())
 @click.argument("b", metavar="B[@BRANCH]", shell_complete=completing.sessions())

@@ -7,22 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from sessionary.cli import formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.text import cells, fit, one_line, short_path, wrap
 from sessionary.layouts.base import Location
 from sessionary.workspace.doctor import AgentState, CatalogueState
 
 
-@click.command(
-    "doctor",
-    epilog="""\b
-Examples:
-  sessionary doctor
-  sessionary doctor --json
-""",
-)
+@command("doctor", "sessionary doctor", "sessionary doctor --json")
 @options.home
 @options.json_result
 def doctor_command(home: Path | None, json_: bool) -> int:

@@ -14,6 +14,7 @@ import click
 
 from sessionary import codec
 from sessionary.cli import completing, formatting, homes, options, output, table
+from sessionary.cli.lazy import command
 from sessionary.cli.page import telling
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
@@ -28,16 +29,13 @@ VALUE = 200
 View = tuple[EventHead, dict[str, Any]]
 
 
-@click.command(
+@command(
     "events",
-    epilog="""\b
-Examples:
-  sessionary events 3f0c81d2 --summary
-  sessionary events 3f0c81d2 --level error
-  sessionary events 3f0c81d2 --event 'llm:*' --tail 20
-  sessionary events 3f0c81d2 --event llm:response --fields ts,data.usage.input_tokens
-  sessionary events 3f0c81d2 --cost --json | jq .total.cost_usd
-""",
+    "sessionary events 3f0c81d2 --summary",
+    "sessionary events 3f0c81d2 --level error",
+    "sessionary events 3f0c81d2 --event 'llm:*' --tail 20",
+    "sessionary events 3f0c81d2 --event llm:response --fields ts,data.usage.input_tokens",
+    "sessionary events 3f0c81d2 --cost --json | jq .total.cost_usd",
 )
 @click.argument(
     "session", metavar="ID | DIR | FILE", shell_complete=completing.sessions(Capability.EVENTS, files=True)

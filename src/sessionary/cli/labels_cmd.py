@@ -8,19 +8,17 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options
+from sessionary.cli.lazy import command
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import one_line
 
 
-@click.command(
+@command(
     "tag",
-    epilog="""\b
-Examples:
-  sessionary tag 3f0c81d2 bug login
-  sessionary tag 3f0c81d2 --remove bug
-  sessionary tag 3f0c81d2               print its tags
-  sessionary list --tag login
-""",
+    "sessionary tag 3f0c81d2 bug login",
+    "sessionary tag 3f0c81d2 --remove bug",
+    "sessionary tag 3f0c81d2               print its tags",
+    "sessionary list --tag login",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @click.argument("tags", metavar="[TAG]...", nargs=-1)
@@ -53,15 +51,7 @@ def tag_command(
     return changing.finish(document, changing.done(text), json_=json_, undo=undo)
 
 
-@click.command(
-    "star",
-    epilog="""\b
-Examples:
-  sessionary star 3f0c81d2
-  sessionary star 3f0c81d2 --remove
-  sessionary list --starred
-""",
-)
+@command("star", "sessionary star 3f0c81d2", "sessionary star 3f0c81d2 --remove", "sessionary list --starred")
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @options.home
 @click.option("--remove", is_flag=True, help="Take the star away.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.targets import session as named
 from sessionary.cli.text import one_line, shell_line
@@ -18,14 +19,11 @@ from sessionary.workspace import documents
 from sessionary.workspace.opening import Resume
 
 
-@click.command(
+@command(
     "open",
-    epilog="""\b
-Examples:
-  sessionary open 3f0c81d2              print the command
-  sessionary open 3f0c81d2 --run        run it in the folder of the session
-  eval "$(sessionary open latest)"      the same in this shell
-""",
+    "sessionary open 3f0c81d2              print the command",
+    "sessionary open 3f0c81d2 --run        run it in the folder of the session",
+    'eval "$(sessionary open latest)"      the same in this shell',
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @options.home

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import print_command
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
@@ -30,16 +31,13 @@ _SOURCES = {
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@click.command(
+@command(
     "repair",
-    epilog="""\b
-Examples:
-  sessionary repair 3f0c81d2 --dry-run       what would be done, as a diff
-  sessionary repair 3f0c81d2
-  sessionary repair 3f0c81d2 --orphans drop
-  sessionary undo 3f0c81d2                   as it was before
-  sessionary repair 7b2e0c81 --out ~/mended  of another agent: a copy
-""",
+    "sessionary repair 3f0c81d2 --dry-run       what would be done, as a diff",
+    "sessionary repair 3f0c81d2",
+    "sessionary repair 3f0c81d2 --orphans drop",
+    "sessionary undo 3f0c81d2                   as it was before",
+    "sessionary repair 7b2e0c81 --out ~/mended  of another agent: a copy",
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @options.home

@@ -13,6 +13,7 @@ import click
 from sessionary.catalog import Rows
 from sessionary.catalog.store import schema
 from sessionary.cli import formatting, homes, options, output, table
+from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, tell_partly
 from sessionary.cli.text import fit, one_line
@@ -21,15 +22,12 @@ _LONGEST = 60
 """Width of a table column on a terminal, in cells; `--csv` and `--json` cut nothing."""
 
 
-@click.command(
+@command(
     "sql",
-    epilog="""\b
-Examples:
-  sessionary sql "SELECT project, count(*), sum(messages) FROM sessions GROUP BY 1"
-  sessionary sql "SELECT id, title FROM sessions WHERE health <> 'ok'" --json
-  sessionary sql "SELECT date(updated), count(*) FROM sessions GROUP BY 1" --csv
-  sessionary sql --schema
-""",
+    'sessionary sql "SELECT project, count(*), sum(messages) FROM sessions GROUP BY 1"',
+    "sessionary sql \"SELECT id, title FROM sessions WHERE health <> 'ok'\" --json",
+    'sessionary sql "SELECT date(updated), count(*) FROM sessions GROUP BY 1" --csv',
+    "sessionary sql --schema",
 )
 @click.argument("statement", metavar="STATEMENT", required=False)
 @options.home

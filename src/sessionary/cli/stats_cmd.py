@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output, table
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Zone
 from sessionary.cli.progress import Progress
 from sessionary.cli.spending_tables import NO_PROJECT, spending_object, spending_tables, tell_unpriced
@@ -28,16 +29,13 @@ from sessionary.workspace.spending import SpendingReport
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-@click.command(
+@command(
     "stats",
-    epilog="""\b
-Examples:
-  sessionary stats
-  sessionary stats --since "this month" --agent claude_code --tz Europe/Berlin
-  sessionary stats --json | jq '.usage.days[] | [.day, .cost]'
-  sessionary stats --events --since "this month"
-  sessionary stats --project app --json | jq .health
-""",
+    "sessionary stats",
+    'sessionary stats --since "this month" --agent claude_code --tz Europe/Berlin',
+    "sessionary stats --json | jq '.usage.days[] | [.day, .cost]'",
+    'sessionary stats --events --since "this month"',
+    "sessionary stats --project app --json | jq .health",
 )
 @options.home
 @options.project

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
+from sessionary.cli.lazy import command
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef, Summary
@@ -24,14 +25,11 @@ _ROOMY = 60
 """Minimum width, in cells, at which messages are counted."""
 
 
-@click.command(
+@command(
     "tree",
-    epilog="""\b
-Examples:
-  sessionary tree
-  sessionary tree 3f0c81d2           the family of this session
-  sessionary tree --json | jq '.[] | select(.relation == "fork") | .id'
-""",
+    "sessionary tree",
+    "sessionary tree 3f0c81d2           the family of this session",
+    "sessionary tree --json | jq '.[] | select(.relation == \"fork\") | .id'",
 )
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.sessions())
 @options.home

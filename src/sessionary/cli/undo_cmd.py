@@ -14,6 +14,7 @@ import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output, table
 from sessionary.cli.changing import print_command
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import When
 from sessionary.cli.table import Column
 from sessionary.cli.targets import is_path, project_names, tell_partly, to_change
@@ -25,15 +26,12 @@ from sessionary.model import SessionRef
 from sessionary.workspace import Change, Trashed, Workspace, gathered
 
 
-@click.command(
+@command(
     "trash",
-    epilog="""\b
-Examples:
-  sessionary trash 3f0c81d2 77aa99bb
-  sessionary trash --list
-  sessionary undo 3f0c81d2                   back from the trash
-  sessionary trash --empty --older-than 30d  delete permanently
-""",
+    "sessionary trash 3f0c81d2 77aa99bb",
+    "sessionary trash --list",
+    "sessionary undo 3f0c81d2                   back from the trash",
+    "sessionary trash --empty --older-than 30d  delete permanently",
 )
 @click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.changeable())
 @options.home
@@ -189,15 +187,12 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) ->
     return 0
 
 
-@click.command(
+@command(
     "undo",
-    epilog="""\b
-Examples:
-  sessionary undo                            show the last change of all, and ask
-  sessionary undo 3f0c81d2                   the last change of this session
-  sessionary undo --list                     all changes that can be undone
-  sessionary undo --list 3f0c81d2 --json
-""",
+    "sessionary undo                            show the last change of all, and ask",
+    "sessionary undo 3f0c81d2                   the last change of this session",
+    "sessionary undo --list                     all changes that can be undone",
+    "sessionary undo --list 3f0c81d2 --json",
 )
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.changeable())
 @options.home

@@ -12,6 +12,7 @@ import click
 
 from sessionary.cli import options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
 from sessionary.layouts.brainstorm.constants import DAYS_KEPT, MODES, PERSONAS
@@ -23,15 +24,12 @@ from sessionary.layouts.brainstorm.texts import launch_prompt, say
 _RESUME, _NEW = "1", "2"
 
 
-@click.command(
+@command(
     "start",
-    epilog="""\b
-Examples:
-  sessionary brainstorm start feature-auth -q "Who signs in?"
-  sessionary brainstorm start                     list what is in progress
-  sessionary brainstorm start feature-auth --resume
-  sessionary brainstorm start feature-auth --new   archives the current one
-""",
+    'sessionary brainstorm start feature-auth -q "Who signs in?"',
+    "sessionary brainstorm start                     list what is in progress",
+    "sessionary brainstorm start feature-auth --resume",
+    "sessionary brainstorm start feature-auth --new   archives the current one",
 )
 @click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
 @given.store

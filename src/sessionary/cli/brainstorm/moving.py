@@ -8,6 +8,7 @@ import click
 
 from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.constants import AXES
 from sessionary.layouts.brainstorm.files import ABANDONED
@@ -17,13 +18,10 @@ from sessionary.layouts.brainstorm.store import LOW_SCORE, BrainstormStore
 from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, jump_summary, say
 
 
-@click.command(
+@command(
     "answer",
-    epilog="""\b
-Examples:
-  sessionary brainstorm answer feature-auth "developers and admins" --ems 38
-  sessionary brainstorm answer feature-auth          asks on a terminal
-""",
+    'sessionary brainstorm answer feature-auth "developers and admins" --ems 38',
+    "sessionary brainstorm answer feature-auth          asks on a terminal",
 )
 @given.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
@@ -53,14 +51,11 @@ def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[st
     return [click.prompt(harmless(question), err=True) for question in questions or [say(lang, "answer")]]
 
 
-@click.command(
+@command(
     "continue",
-    epilog="""\b
-Examples:
-  sessionary brainstorm continue feature-auth -q "How long does it live?"
-  sessionary brainstorm continue feature-auth -q "What if it fails?" --persona sparring
-  sessionary brainstorm continue feature-auth    go forward after `back`
-""",
+    'sessionary brainstorm continue feature-auth -q "How long does it live?"',
+    'sessionary brainstorm continue feature-auth -q "What if it fails?" --persona sparring',
+    "sessionary brainstorm continue feature-auth    go forward after `back`",
 )
 @given.slug
 @given.store
@@ -85,14 +80,11 @@ def continue_command(
     return 0
 
 
-@click.command(
+@command(
     "update",
-    epilog="""\b
-Examples:
-  sessionary brainstorm update feature-auth --persona sparring
-  sessionary brainstorm update feature-auth --phase convergent --ems 71
-  sessionary brainstorm update feature-auth --summary "kept=OAuth2, tokens"
-""",
+    "sessionary brainstorm update feature-auth --persona sparring",
+    "sessionary brainstorm update feature-auth --phase convergent --ems 71",
+    'sessionary brainstorm update feature-auth --summary "kept=OAuth2, tokens"',
 )
 @given.slug
 @given.store
@@ -139,14 +131,11 @@ def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
     return ["update", now.slug, *words] if words else []
 
 
-@click.command(
+@command(
     "back",
-    epilog="""\b
-Examples:
-  sessionary brainstorm back feature-auth
-  sessionary brainstorm back feature-auth 2 --lang fr
-  sessionary brainstorm continue feature-auth        go forward again
-""",
+    "sessionary brainstorm back feature-auth",
+    "sessionary brainstorm back feature-auth 2 --lang fr",
+    "sessionary brainstorm continue feature-auth        go forward again",
 )
 @given.slug
 @click.argument("steps", type=int, default=1, metavar="[N]")
@@ -174,13 +163,10 @@ def _print_jump(
     return 0
 
 
-@click.command(
+@command(
     "save",
-    epilog="""\b
-Examples:
-  sessionary brainstorm save feature-auth
-  sessionary brainstorm save feature-auth --ems 64 --phase convergent
-""",
+    "sessionary brainstorm save feature-auth",
+    "sessionary brainstorm save feature-auth --ems 64 --phase convergent",
 )
 @given.slug
 @given.store
@@ -202,13 +188,10 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
     return output.shown(document, harmless(text).split("\n"), json_=json_)
 
 
-@click.command(
+@command(
     "finish",
-    epilog="""\b
-Examples:
-  sessionary brainstorm finish feature-auth
-  sessionary brainstorm finish feature-auth --abandon
-""",
+    "sessionary brainstorm finish feature-auth",
+    "sessionary brainstorm finish feature-auth --abandon",
 )
 @given.slug
 @given.store
@@ -227,13 +210,7 @@ def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, 
     return given.print_outcome(session, lang, json_, ["reopen", slug] if changed else ())
 
 
-@click.command(
-    "reopen",
-    epilog="""\b
-Example:
-  sessionary brainstorm reopen feature-auth
-""",
-)
+@command("reopen", "sessionary brainstorm reopen feature-auth")
 @given.slug
 @given.store
 @given.lang

@@ -9,6 +9,7 @@ import click
 
 from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.lazy import command
 from sessionary.layouts.brainstorm.constants import PANEL_PHASES, SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
 from sessionary.layouts.brainstorm.session import Brainstorm
@@ -26,13 +27,10 @@ _refers = click.option(
 )
 
 
-@click.command(
+@command(
     "technique",
-    epilog="""\b
-Examples:
-  sessionary brainstorm technique feature-auth six-hats --weak Couverture
-  sessionary brainstorm technique feature-auth six-hats --applied
-""",
+    "sessionary brainstorm technique feature-auth six-hats --weak Couverture",
+    "sessionary brainstorm technique feature-auth six-hats --applied",
 )
 @given.slug
 @click.argument("technique", metavar="TECHNIQUE")
@@ -56,13 +54,10 @@ def technique_command(
     return output.shown(drawn.as_object(session), changing.done(text), json_=json_)
 
 
-@click.command(
+@command(
     "idea",
-    epilog="""\b
-Examples:
-  sessionary brainstorm idea feature-auth "Magic links" --score 5
-  sessionary brainstorm idea feature-auth --number 3 --score 7
-""",
+    'sessionary brainstorm idea feature-auth "Magic links" --score 5',
+    "sessionary brainstorm idea feature-auth --number 3 --score 7",
 )
 @given.slug
 @click.argument("text", required=False, metavar="[TEXT]")
@@ -102,14 +97,11 @@ def _back_to(before: Brainstorm | None, number: int, score: int) -> list[str]:
     return ["idea", before.slug, "--number", str(number), "--score", str(was)]
 
 
-@click.command(
+@command(
     "party",
-    epilog="""\b
-Examples:
-  sessionary brainstorm party checkout Payments --says Architect="a facade" \\
-      --says Security="tokens" --refers Security=Architect --synthesis "both"
-  sessionary brainstorm party checkout --exit
-""",
+    'sessionary brainstorm party checkout Payments --says Architect="a facade" \\',
+    '    --says Security="tokens" --refers Security=Architect --synthesis "both"',
+    "sessionary brainstorm party checkout --exit",
 )
 @given.slug
 @_topic
@@ -148,14 +140,11 @@ def party_command(
     return _print_round(slug, "party", store.party(slug, topic, said, **values), json_)
 
 
-@click.command(
+@command(
     "panel",
-    epilog="""\b
-Examples:
-  sessionary brainstorm panel refactor-api "Data access" --phase debate \\
-      --says Martin="a repository" --framework Martin=SOLID --agrees tests
-  sessionary brainstorm panel refactor-api --exit
-""",
+    'sessionary brainstorm panel refactor-api "Data access" --phase debate \\',
+    '    --says Martin="a repository" --framework Martin=SOLID --agrees tests',
+    "sessionary brainstorm panel refactor-api --exit",
 )
 @given.slug
 @_topic

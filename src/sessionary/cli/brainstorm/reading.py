@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import formatting, options, output, project_options, table
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.table import Column
 from sessionary.cli.text import cells, fit, one_line
@@ -22,13 +23,10 @@ from sessionary.layouts.clock import believed
 _BARS = 10
 
 
-@click.command(
+@command(
     "status",
-    epilog="""\b
-Examples:
-  sessionary brainstorm status feature-auth
-  sessionary brainstorm status feature-auth --json
-""",
+    "sessionary brainstorm status feature-auth",
+    "sessionary brainstorm status feature-auth --json",
 )
 @given.slug
 @given.store
@@ -45,13 +43,10 @@ def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
     return output.shown(drawn.as_object(session), drawn.state(session, lang=lang), json_=json_)
 
 
-@click.command(
+@command(
     "show",
-    epilog="""\b
-Examples:
-  sessionary brainstorm show feature-auth
-  sessionary brainstorm show feature-auth --json | jq .document.session.ideas
-""",
+    "sessionary brainstorm show feature-auth",
+    "sessionary brainstorm show feature-auth --json | jq .document.session.ideas",
 )
 @given.slug
 @given.store
@@ -71,14 +66,11 @@ def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
     return 0
 
 
-@click.command(
+@command(
     "list",
-    epilog="""\b
-Examples:
-  sessionary brainstorm list
-  sessionary brainstorm list --status in_progress --json
-  sessionary brainstorm list --archived
-""",
+    "sessionary brainstorm list",
+    "sessionary brainstorm list --status in_progress --json",
+    "sessionary brainstorm list --archived",
 )
 @given.store
 @click.option("--status", type=click.Choice(STATUSES), help="Only this status.")

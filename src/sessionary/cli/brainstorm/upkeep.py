@@ -9,6 +9,7 @@ import click
 
 from sessionary.cli import changing, completing, formatting, options, output, project_options
 from sessionary.cli.brainstorm import given
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.constants import DAYS_KEPT, SUFFIX
@@ -18,14 +19,7 @@ from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.store import BrainstormStore
 
 
-@click.command(
-    "validate",
-    epilog="""\b
-Examples:
-  sessionary brainstorm validate
-  sessionary brainstorm validate feature-auth --strict
-""",
-)
+@command("validate", "sessionary brainstorm validate", "sessionary brainstorm validate feature-auth --strict")
 @given.optional_slug
 @given.store
 @click.option("--strict", is_flag=True, help="Require all mandatory fields, and only known values.")
@@ -45,14 +39,7 @@ def validate_command(
     )
 
 
-@click.command(
-    "cleanup",
-    epilog="""\b
-Examples:
-  sessionary brainstorm cleanup --dry-run
-  sessionary brainstorm cleanup --days 90
-""",
-)
+@command("cleanup", "sessionary brainstorm cleanup --dry-run", "sessionary brainstorm cleanup --days 90")
 @given.store
 @click.option(
     "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="Minimum age in days."
@@ -100,14 +87,11 @@ def _ended(ctx: click.Context) -> list[str]:
     return [row.name for row in store.archived()] if ctx.params.get("archived") else store.trashed()
 
 
-@click.command(
+@command(
     "restore",
-    epilog="""\b
-Examples:
-  sessionary brainstorm restore feature-auth
-  sessionary brainstorm list --archived
-  sessionary brainstorm restore feature-auth-2026-01-09 --archived --replace
-""",
+    "sessionary brainstorm restore feature-auth",
+    "sessionary brainstorm list --archived",
+    "sessionary brainstorm restore feature-auth-2026-01-09 --archived --replace",
 )
 @click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
 @given.store
@@ -140,14 +124,7 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
     return 0
 
 
-@click.command(
-    "migrate",
-    epilog="""\b
-Examples:
-  sessionary brainstorm migrate --dry-run
-  sessionary brainstorm migrate feature-auth
-""",
-)
+@command("migrate", "sessionary brainstorm migrate --dry-run", "sessionary brainstorm migrate feature-auth")
 @given.optional_slug
 @given.store
 @options.dry_run

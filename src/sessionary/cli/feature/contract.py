@@ -8,6 +8,7 @@ import click
 
 from sessionary.cli import lazy, options, output
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
 from sessionary.errors import Invalid
@@ -18,14 +19,11 @@ def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str,
     return (*lazy.checked(ctx, param, words[:-1]), *words[-1:])
 
 
-@click.command(
+@command(
     "ack",
-    epilog="""\b
-Examples:
-  sessionary feature ack opus docs/contract.md
-  sessionary feature ack --verify opus docs/contract.md
-  sessionary feature ack --verify docs/contract.md      of every agent
-""",
+    "sessionary feature ack opus docs/contract.md",
+    "sessionary feature ack --verify opus docs/contract.md",
+    "sessionary feature ack --verify docs/contract.md      of every agent",
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
 @given.store

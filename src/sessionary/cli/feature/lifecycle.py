@@ -6,6 +6,7 @@ import click
 
 from sessionary.cli import project_options
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.layouts.orchestrator.rules import COMPLETED
 from sessionary.layouts.orchestrator.store import FeatureStore
@@ -19,13 +20,7 @@ def _print_status(
     return given.print_outcome(store, text, document, json_=json_, undo=undo if changed else ())
 
 
-@click.command(
-    "pause",
-    epilog="""\b
-Example:
-  sessionary feature pause sign-in-2025-01-09
-""",
-)
+@command("pause", "sessionary feature pause sign-in-2025-01-09")
 @given.feature
 @given.writing
 def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
@@ -34,13 +29,10 @@ def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     return _print_status(store, feature_id, "paused", ["resume", feature_id], changed, json_)
 
 
-@click.command(
+@command(
     "resume",
-    epilog="""\b
-Examples:
-  sessionary feature resume sign-in-2025-01-09
-  sessionary feature resume sign-in-2025-01-09 --reopen
-""",
+    "sessionary feature resume sign-in-2025-01-09",
+    "sessionary feature resume sign-in-2025-01-09 --reopen",
 )
 @given.feature
 @click.option("--reopen", is_flag=True, help="Reopen a completed feature.")
@@ -56,13 +48,7 @@ def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bo
     return _print_status(store, feature_id, "active", undo, changed, json_)
 
 
-@click.command(
-    "complete",
-    epilog="""\b
-Example:
-  sessionary feature complete sign-in-2025-01-09
-""",
-)
+@command("complete", "sessionary feature complete sign-in-2025-01-09")
 @given.feature
 @given.writing
 def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
@@ -74,13 +60,7 @@ def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     return _print_status(store, feature_id, "completed", undo, store.complete(feature_id), json_)
 
 
-@click.command(
-    "archive",
-    epilog="""\b
-Example:
-  sessionary feature archive sign-in-2025-01-09
-""",
-)
+@command("archive", "sessionary feature archive sign-in-2025-01-09")
 @given.feature
 @given.writing
 def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
@@ -94,13 +74,10 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     return given.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
 
 
-@click.command(
+@command(
     "unarchive",
-    epilog="""\b
-Examples:
-  sessionary feature unarchive sign-in-2025-01-09
-  sessionary feature unarchive sign-in-2025-01-09 --reopen
-""",
+    "sessionary feature unarchive sign-in-2025-01-09",
+    "sessionary feature unarchive sign-in-2025-01-09 --reopen",
 )
 @given.archived_feature
 @click.option("--reopen", is_flag=True, help="Make it active again.")

@@ -8,18 +8,12 @@ import click
 
 from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.layouts.orchestrator.repairing import Repaired
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 
-@click.command(
-    "validate",
-    epilog="""\b
-Examples:
-  sessionary feature validate
-  sessionary feature validate sign-in-2025-01-09 --notes
-""",
-)
+@command("validate", "sessionary feature validate", "sessionary feature validate sign-in-2025-01-09 --notes")
 @given.optional_feature
 @given.store
 @given.require_ack
@@ -45,14 +39,11 @@ def validate_command(
     return project_options.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
 
 
-@click.command(
+@command(
     "repair",
-    epilog="""\b
-Examples:
-  sessionary feature repair sign-in-2025-01-09
-  sessionary feature repair sign-in-2025-01-09 --rewrite-history
-  sessionary feature repair --rebuild-index
-""",
+    "sessionary feature repair sign-in-2025-01-09",
+    "sessionary feature repair sign-in-2025-01-09 --rewrite-history",
+    "sessionary feature repair --rebuild-index",
 )
 @given.optional_feature
 @given.store
@@ -109,13 +100,10 @@ def _print_repair(done: Repaired) -> None:
         output.lines(changing.lost(done.lost))
 
 
-@click.command(
+@command(
     "migrate",
-    epilog="""\b
-Examples:
-  sessionary feature migrate sign-in-2025-01-09
-  sessionary feature migrate sign-in-2025-01-09 --switch
-""",
+    "sessionary feature migrate sign-in-2025-01-09",
+    "sessionary feature migrate sign-in-2025-01-09 --switch",
 )
 @given.feature
 @given.store

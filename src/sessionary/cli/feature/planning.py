@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import output, project_options
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import LIMITS, load_yaml
@@ -21,14 +22,11 @@ from sessionary.layouts.orchestrator.store import FeatureStore, error_context
 _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
 
 
-@click.command(
+@command(
     "plan",
-    epilog="""\b
-Examples:
-  sessionary feature plan sign-in-2025-01-09
-  sessionary feature plan sign-in-2025-01-09 --from plan.yaml
-  sessionary feature plan sign-in-2025-01-09 --json | jq .phases
-""",
+    "sessionary feature plan sign-in-2025-01-09",
+    "sessionary feature plan sign-in-2025-01-09 --from plan.yaml",
+    "sessionary feature plan sign-in-2025-01-09 --json | jq .phases",
 )
 @given.feature
 @click.option(
@@ -105,13 +103,10 @@ def _maps(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-@click.command(
+@command(
     "task",
-    epilog="""\b
-Examples:
-  sessionary feature task sign-in-2025-01-09 T1 in_progress
-  sessionary feature task sign-in-2025-01-09 T1 completed --artifact form.py
-""",
+    "sessionary feature task sign-in-2025-01-09 T1 in_progress",
+    "sessionary feature task sign-in-2025-01-09 T1 completed --artifact form.py",
 )
 @given.feature
 @click.argument("task_id", metavar="TASK")

@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import formatting, options, output, project_options, table
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.project_options import label
 from sessionary.cli.table import Column
@@ -21,14 +22,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.layouts.orchestrator.times import parse
 
 
-@click.command(
-    "list",
-    epilog="""\b
-Examples:
-  sessionary feature list
-  sessionary feature list --status active --json
-""",
-)
+@command("list", "sessionary feature list", "sessionary feature list --status active --json")
 @given.store
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
 @click.option("--archived", is_flag=True, help="Include archived features.")
@@ -78,13 +72,10 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
             yield from item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
 
 
-@click.command(
+@command(
     "status",
-    epilog="""\b
-Examples:
-  sessionary feature status sign-in-2025-01-09
-  sessionary feature status sign-in-2025-01-09 --json | jq .progress
-""",
+    "sessionary feature status sign-in-2025-01-09",
+    "sessionary feature status sign-in-2025-01-09 --json | jq .progress",
 )
 @given.feature
 @given.store
@@ -144,14 +135,11 @@ def _stats(stats: HistoryStats) -> Iterator[str]:
         yield from label("durations", f"{stats.total_ms:,} ms in all, {stats.average_ms:,} ms each")
 
 
-@click.command(
+@command(
     "history",
-    epilog="""\b
-Examples:
-  sessionary feature history sign-in-2025-01-09 --since 2d
-  sessionary feature history sign-in-2025-01-09 --failed --model opus
-  sessionary feature history sign-in-2025-01-09 --stats
-""",
+    "sessionary feature history sign-in-2025-01-09 --since 2d",
+    "sessionary feature history sign-in-2025-01-09 --failed --model opus",
+    "sessionary feature history sign-in-2025-01-09 --stats",
 )
 @given.feature
 @given.store

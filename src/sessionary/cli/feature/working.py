@@ -8,19 +8,17 @@ import click
 
 from sessionary.cli import output, project_options
 from sessionary.cli.feature import given
+from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 
-@click.command(
+@command(
     "create",
-    epilog="""\b
-Examples:
-  sessionary feature create "Sign in" --description "Log in with OAuth"
-  sessionary feature create --id sign-in-2025-01-09
-""",
+    'sessionary feature create "Sign in" --description "Log in with OAuth"',
+    "sessionary feature create --id sign-in-2025-01-09",
 )
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option(
@@ -43,13 +41,10 @@ def create_command(
     return output.shown(document, [made], json_=json_)
 
 
-@click.command(
+@command(
     "update",
-    epilog="""\b
-Examples:
-  sessionary feature update sign-in-2025-01-09 --task T1 --model opus
-  sessionary feature update sign-in-2025-01-09 --no-task
-""",
+    "sessionary feature update sign-in-2025-01-09 --task T1 --model opus",
+    "sessionary feature update sign-in-2025-01-09 --no-task",
 )
 @given.feature
 @click.option("--task", metavar="TASK", help="The active task.")
@@ -100,14 +95,11 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
     return ["update", now.feature_id, *words] if words else []
 
 
-@click.command(
+@command(
     "log",
-    epilog="""\b
-Examples:
-  sessionary feature log sign-in-2025-01-09 "make test" --duration 5200
-  sessionary feature log sign-in-2025-01-09 implement --arguments "the form" --task T1
-  sessionary feature log sign-in-2025-01-09 "make test" --failed --error "2 tests failed"
-""",
+    'sessionary feature log sign-in-2025-01-09 "make test" --duration 5200',
+    'sessionary feature log sign-in-2025-01-09 implement --arguments "the form" --task T1',
+    'sessionary feature log sign-in-2025-01-09 "make test" --failed --error "2 tests failed"',
 )
 @given.feature
 @click.argument("command", metavar="COMMAND")

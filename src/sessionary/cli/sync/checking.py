@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import print_command, set_in
+from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import cost_line, cost_object
 from sessionary.cli.text import one_line
@@ -19,14 +20,11 @@ from sessionary.sync.report import Report
 from sessionary.sync.retry import Cost
 
 
-@click.command(
+@command(
     "check",
-    epilog="""\b
-Examples:
-  sessionary sync check
-  sessionary sync check --repair
-  sessionary sync check --json | jq '.sessions[] | select(.faults != [])'
-""",
+    "sessionary sync check",
+    "sessionary sync check --repair",
+    "sessionary sync check --json | jq '.sessions[] | select(.faults != [])'",
 )
 @places.local()
 @click.option(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import NotFound
@@ -18,13 +19,10 @@ from sessionary.sync.restoring import Generation, Restored
 from sessionary.workspace.syncing import Connection
 
 
-@click.command(
+@command(
     "history",
-    epilog="""\b
-Examples:
-  sessionary sync history 3f0c81d2
-  sessionary sync history 3f0c81d2 --json | jq '.generations[] | select(.gone | not)'
-""",
+    "sessionary sync history 3f0c81d2",
+    "sessionary sync history 3f0c81d2 --json | jq '.generations[] | select(.gone | not)'",
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @places.local()
@@ -49,14 +47,11 @@ def history_command(select: Callable[[], places.Here], session: str, json_: bool
     return 0
 
 
-@click.command(
+@command(
     "restore",
-    epilog="""\b
-Examples:
-  sessionary sync history 3f0c81d2
-  sessionary sync restore 3f0c81d2 --generation 4
-  sessionary sync push
-""",
+    "sessionary sync history 3f0c81d2",
+    "sessionary sync restore 3f0c81d2 --generation 4",
+    "sessionary sync push",
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @places.local(quiet=True)

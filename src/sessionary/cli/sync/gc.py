@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
@@ -31,14 +32,11 @@ FEW = 5
 """Maximum number of files that are listed one by one."""
 
 
-@click.command(
+@command(
     "gc",
-    epilog="""\b
-Examples:
-  sessionary sync gc
-  sessionary sync gc --remove
-  sessionary sync gc --remove --days 90 --json | jq .removed_size
-""",
+    "sessionary sync gc",
+    "sessionary sync gc --remove",
+    "sessionary sync gc --remove --days 90 --json | jq .removed_size",
 )
 @places.settings_option
 @click.option("--remove", is_flag=True, help="Remove unreferenced data older than --days.")

@@ -14,6 +14,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.changing import done
+from sessionary.cli.lazy import command
 from sessionary.cli.project_options import may_ask
 from sessionary.cli.sync import places
 from sessionary.cli.text import one_line
@@ -29,15 +30,12 @@ _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNO
 """Parts of option names that denote credentials; the id of a key is not one."""
 
 
-@click.command(
+@command(
     "init",
-    epilog="""\b
-Examples:
-  sessionary sync init postgresql://db.example.org/sessions
-  sessionary sync init s3://bucket/prefix --option region=eu-central-1 --encrypt ~/.config/sessionary/key.txt
-  sessionary sync init https://ACCOUNT.documents.azure.com/amplifier-db/sessionary
-  sessionary sync init az://ACCOUNT/CONTAINER --exclude '*/private*' --redact
-""",
+    "sessionary sync init postgresql://db.example.org/sessions",
+    "sessionary sync init s3://bucket/prefix --option region=eu-central-1 --encrypt ~/.config/sessionary/key.txt",
+    "sessionary sync init https://ACCOUNT.documents.azure.com/amplifier-db/sessionary",
+    "sessionary sync init az://ACCOUNT/CONTAINER --exclude '*/private*' --redact",
 )
 @click.argument("address", metavar="ADDRESS")
 @places.settings_option

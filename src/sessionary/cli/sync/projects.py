@@ -12,7 +12,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.changing import done, print_command
 from sessionary.cli.changing import set_in as indented
-from sessionary.cli.lazy import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line, shell_line
 from sessionary.errors import AlreadyExists, Invalid, NotFound
@@ -55,13 +55,11 @@ def project_command() -> None:
     """
 
 
-@project_command.command(
+@command(
     "list",
-    epilog="""\b
-Examples:
-  sessionary sync project list
-  sessionary sync project list --json | jq '.[] | select(.identity == null)'
-""",
+    "sessionary sync project list",
+    "sessionary sync project list --json | jq '.[] | select(.identity == null)'",
+    group=project_command,
 )
 @places.local()
 @options.as_json("the projects", "one project")
@@ -76,13 +74,11 @@ def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) ->
     return 0
 
 
-@project_command.command(
+@command(
     "bind",
-    epilog="""\b
-Examples:
-  sessionary sync project bind ~/play/app folder:app#0a1b2c3d
-  sessionary sync project bind ~/play/app --new
-""",
+    "sessionary sync project bind ~/play/app folder:app#0a1b2c3d",
+    "sessionary sync project bind ~/play/app --new",
+    group=project_command,
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("identity", required=False, metavar="[IDENTITY]")

@@ -7,18 +7,12 @@ from collections.abc import Callable
 import click
 
 from sessionary.cli import options
+from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import print_result
 
 
-@click.command(
-    "push",
-    epilog="""\b
-Examples:
-  sessionary sync push
-  sessionary sync push --json | jq .cost
-""",
-)
+@command("push", "sessionary sync push", "sessionary sync push --json | jq .cost")
 @places.local()
 @click.option(
     "--many-deletions", is_flag=True, help="Push deletions even if half of all sessions were deleted at once."
@@ -39,13 +33,10 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool, json_:
     return print_result(report, here, json_=json_)
 
 
-@click.command(
+@command(
     "pull",
-    epilog="""\b
-Examples:
-  sessionary sync pull
-  sessionary sync pull --root ~/code/shop     its work sessions, brainstorms and features, too
-""",
+    "sessionary sync pull",
+    "sessionary sync pull --root ~/code/shop     its work sessions, brainstorms and features, too",
 )
 @places.local(quiet=True)
 @options.json_result
@@ -66,14 +57,7 @@ def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
     return print_result(report, here, json_=json_)
 
 
-@click.command(
-    "status",
-    epilog="""\b
-Examples:
-  sessionary sync status
-  sessionary sync status --all --json
-""",
-)
+@command("status", "sessionary sync status", "sessionary sync status --all --json")
 @places.local()
 @click.option("--all", "all_", is_flag=True, help="Also print sessions that are in sync.")
 @options.as_json("the sessions", "one session")

@@ -14,6 +14,7 @@ import click
 
 from sessionary.cli import completing, formatting, options, output
 from sessionary.cli.changing import done, print_command
+from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import print_result
 from sessionary.cli.text import harmless, one_line, shell_line
@@ -93,14 +94,11 @@ class Pending(NamedTuple):
         return {**self._asdict(), "commands": [way._asdict() for way in self.commands]}
 
 
-@click.command(
+@command(
     "resolve",
-    epilog="""\b
-Examples:
-  sessionary sync resolve
-  sessionary sync resolve 3f0c81d2 --keep theirs
-  sessionary sync resolve active-features.yaml --keep mine
-""",
+    "sessionary sync resolve",
+    "sessionary sync resolve 3f0c81d2 --keep theirs",
+    "sessionary sync resolve active-features.yaml --keep mine",
 )
 @click.argument("session", required=False, metavar="[ID]", shell_complete=completing.sessions())
 @places.local(quiet=True)
@@ -323,10 +321,10 @@ def _lines(found: Iterable[Pending]) -> Iterator[str]:
         sign = output.paint("✗", "red") if one.what == UNKNOWN else output.paint("!", "yellow")
         yield f"{sign} {_WORDS[one.what]:<12}  {one_line(name)}"
         yield from (harmless(f"    {text}") for text in _versions(one))
-        for keeps, command in one.commands:
+        for keeps, words in one.commands:
             is_by_hand = not one.note and (one.what, keeps) in ((HELD, MINE), (BESIDE, STANDING))
             merged = " (unchanged, or as you have merged both)" if is_by_hand else ""
-            yield harmless(f"    to keep {keeps}{merged}: {command}")
+            yield harmless(f"    to keep {keeps}{merged}: {words}")
 
 
 def _versions(one: Pending) -> list[str]:

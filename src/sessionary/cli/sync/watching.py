@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from sessionary.cli import output
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
@@ -28,14 +29,7 @@ from sessionary.workspace.syncing import Connection
 _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.DIVERGED, SyncStatus.FAILED)
 
 
-@click.command(
-    "watch",
-    epilog="""\b
-Examples:
-  sessionary sync watch
-  sessionary sync watch --interval 300 --settle 10
-""",
-)
+@command("watch", "sessionary sync watch", "sessionary sync watch --interval 300 --settle 10")
 @places.local(quiet=True)
 @click.option(
     "--interval",

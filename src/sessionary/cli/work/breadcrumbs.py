@@ -13,7 +13,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.changing import done
 from sessionary.cli.formatting import count
-from sessionary.cli.lazy import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places, render
 from sessionary.errors import NotFound
@@ -55,14 +55,11 @@ def _selected(
     return top, found[:limit] if tail is None else found[-tail:], [*problems, *more]
 
 
-@click.command(
+@command(
     "breadcrumbs",
-    epilog="""\b
-Examples:
-  sessionary work breadcrumbs latest --tail 5
-  sessionary work breadcrumbs db5b5fab --summary
-  sessionary work breadcrumbs db5b5fab --json | jq -r '.[].prompt'
-""",
+    "sessionary work breadcrumbs latest --tail 5",
+    "sessionary work breadcrumbs db5b5fab --summary",
+    "sessionary work breadcrumbs db5b5fab --json | jq -r '.[].prompt'",
 )
 @places.session
 @places.root
@@ -124,14 +121,11 @@ def _summed(top: WorkSession, found: places.Owned) -> Iterator[str]:
     yield f"Duration: {sums['duration']:.2f} seconds ({render.span(sums['duration'])})"
 
 
-@click.command(
+@command(
     "timeline",
-    epilog="""\b
-Examples:
-  sessionary work timeline latest
-  sessionary work timeline db5b5fab --include-children --tail 10
-  sessionary work timeline latest --json | jq -r '.events[] | .time'
-""",
+    "sessionary work timeline latest",
+    "sessionary work timeline db5b5fab --include-children --tail 10",
+    "sessionary work timeline latest --json | jq -r '.events[] | .time'",
 )
 @places.session
 @places.root
@@ -204,14 +198,12 @@ def breadcrumb_command() -> None:
     """Add a breadcrumb to a work session, or move breadcrumbs that belong to no session into one."""
 
 
-@breadcrumb_command.command(
+@command(
     "add",
-    epilog="""\b
-Examples:
-  sessionary work breadcrumb add --cookie "$ID" --prompt 'Staging is up'
-  sessionary work breadcrumb add --cookie "$ID" --prompt 'Which way?' \\
-      --response 'The left one' --kind decision --tag routing
-""",
+    "sessionary work breadcrumb add --cookie \"$ID\" --prompt 'Staging is up'",
+    "sessionary work breadcrumb add --cookie \"$ID\" --prompt 'Which way?' \\",
+    "    --response 'The left one' --kind decision --tag routing",
+    group=breadcrumb_command,
 )
 @places.root
 @click.option("--cookie", required=True, metavar="ID", help="The cookie: the whole id of the session.")
@@ -276,13 +268,7 @@ def add_command(
     return 0
 
 
-@breadcrumb_command.command(
-    "move",
-    epilog="""\b
-Example:
-  sessionary work breadcrumb move latest db5b5fab
-""",
-)
+@command("move", "sessionary work breadcrumb move latest db5b5fab", group=breadcrumb_command)
 @click.argument("folder", metavar="FOLDER")
 @places.session
 @places.root

@@ -18,6 +18,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Finite
 from sessionary.cli.text import harmless
 from sessionary.cli.work import places, render
@@ -95,15 +96,12 @@ def _settings(command: places.Command) -> places.Command:
     return command
 
 
-@click.command(
+@command(
     "consume",
-    epilog="""\b
-Examples:
-  sessionary work consume latest          print messages, acknowledge them
-  sessionary work consume db5b5fab --limit 1
-  sessionary work consume db5b5fab --exec 'jq -r .prompt >> inbox.txt'
-  sessionary work consume db5b5fab --consumer audit --json | jq .applied
-""",
+    "sessionary work consume latest          print messages, acknowledge them",
+    "sessionary work consume db5b5fab --limit 1",
+    "sessionary work consume db5b5fab --exec 'jq -r .prompt >> inbox.txt'",
+    "sessionary work consume db5b5fab --consumer audit --json | jq .applied",
 )
 @places.session
 @places.root
@@ -205,14 +203,11 @@ def _as_object(report: Report) -> dict[str, Any]:
     }
 
 
-@click.command(
+@command(
     "watch",
-    epilog="""\b
-Examples:
-  sessionary work watch latest
-  sessionary work watch db5b5fab --exec './apply.sh'
-  sessionary work watch db5b5fab --json | jq --unbuffered -r .prompt
-""",
+    "sessionary work watch latest",
+    "sessionary work watch db5b5fab --exec './apply.sh'",
+    "sessionary work watch db5b5fab --json | jq --unbuffered -r .prompt",
 )
 @places.session
 @places.root

@@ -8,6 +8,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.changing import print_command
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
 from sessionary.layouts.maestro.records import WorkSession, document_of
@@ -26,13 +27,10 @@ class Mode(click.ParamType[int]):
             self.fail(f"{value!r} is not valid: {error}", param, ctx)
 
 
-@click.command(
+@command(
     "start",
-    epilog="""\b
-Examples:
-  sessionary work start --purpose 'Rewrite the checkout'
-  sessionary work start --type work_track --entity track_id=T-1 --json
-""",
+    "sessionary work start --purpose 'Rewrite the checkout'",
+    "sessionary work start --type work_track --entity track_id=T-1 --json",
 )
 @places.root
 @click.option(

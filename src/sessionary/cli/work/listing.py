@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.param_types import When
 from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.cli.work import places, render
@@ -27,14 +28,11 @@ _ORDERS: dict[str, Callable[[WorkSession], Any]] = {
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
-@click.command(
+@command(
     "list",
-    epilog="""\b
-Examples:
-  sessionary work list
-  sessionary work list --status running --sort-by created
-  sessionary work list --json | jq -r '.[] | .session_id + " " + .state'
-""",
+    "sessionary work list",
+    "sessionary work list --status running --sort-by created",
+    "sessionary work list --json | jq -r '.[] | .session_id + \" \" + .state'",
 )
 @places.root
 @click.option("--type", "type_", metavar="TYPE", help="Only this type: work_track, work_task, fix, …")
@@ -114,14 +112,11 @@ def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
         yield row.replace(state, paint(state, render.colour(session)), 1)
 
 
-@click.command(
+@command(
     "tree",
-    epilog="""\b
-Examples:
-  sessionary work tree
-  sessionary work tree --depth 1 --show-breadcrumbs
-  sessionary work tree --json | jq '.[] | select(.flag == "orphan")'
-""",
+    "sessionary work tree",
+    "sessionary work tree --depth 1 --show-breadcrumbs",
+    "sessionary work tree --json | jq '.[] | select(.flag == \"orphan\")'",
 )
 @places.root
 @click.option(

@@ -12,7 +12,7 @@ import click
 
 from sessionary.cli import changing, options, output
 from sessionary.cli.formatting import count
-from sessionary.cli.lazy import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places, render
 from sessionary.errors import NotFound
@@ -35,13 +35,10 @@ def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
     return places.session(places.root(places.consumer(options.json_result(called))))
 
 
-@click.command(
+@command(
     "pending",
-    epilog="""\b
-Examples:
-  sessionary work pending latest
-  sessionary work pending db5b5fab --json | jq '.messages[].prompt'
-""",
+    "sessionary work pending latest",
+    "sessionary work pending db5b5fab --json | jq '.messages[].prompt'",
 )
 @places.session
 @places.root
@@ -78,13 +75,10 @@ def show_pending(
     return code_of(status)
 
 
-@click.command(
+@command(
     "status",
-    epilog="""\b
-Examples:
-  sessionary work status latest
-  sessionary work status db5b5fab --json | jq '.consumers[].dead'
-""",
+    "sessionary work status latest",
+    "sessionary work status db5b5fab --json | jq '.consumers[].dead'",
 )
 @places.session
 @places.root
@@ -105,13 +99,10 @@ def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) ->
     return max(map(code_of, statuses))
 
 
-@click.command(
+@command(
     "revive",
-    epilog="""\b
-Examples:
-  sessionary work revive db5b5fab               all dead letters
-  sessionary work revive db5b5fab 8425e1f9      this one
-""",
+    "sessionary work revive db5b5fab               all dead letters",
+    "sessionary work revive db5b5fab 8425e1f9      this one",
 )
 @_on_mailbox
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
@@ -126,13 +117,7 @@ def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...
     return _print_done({**names, "revived": revived}, texts, "No dead letters.", json_)
 
 
-@click.command(
-    "quarantine",
-    epilog="""\b
-Example:
-  sessionary work quarantine db5b5fab
-""",
-)
+@command("quarantine", "sessionary work quarantine db5b5fab")
 @_on_mailbox
 def quarantine_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
@@ -191,13 +176,7 @@ def ledger_command() -> None:
     """
 
 
-@ledger_command.command(
-    "restore",
-    epilog="""\b
-Example:
-  sessionary work ledger restore db5b5fab
-""",
-)
+@command("restore", "sessionary work ledger restore db5b5fab", group=ledger_command)
 @_on_mailbox
 def restore_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Restore the missing lines of the log, and set damaged ones aside.
@@ -212,13 +191,7 @@ def restore_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     return _print_done({**names, "messages": number, "damaged": damaged}, texts, _COMPLETE, json_)
 
 
-@ledger_command.command(
-    "accept",
-    epilog="""\b
-Example:
-  sessionary work ledger accept db5b5fab --consumer audit
-""",
-)
+@command("accept", "sessionary work ledger accept db5b5fab --consumer audit", group=ledger_command)
 @_on_mailbox
 def accept_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     """Accept the log as it is: the messages of missing lines are applied again.

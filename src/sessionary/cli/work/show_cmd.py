@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.text import fit, harmless, one_line
 from sessionary.cli.work import places, render
 from sessionary.codec import encode_document, sanitize
@@ -50,15 +51,12 @@ class Whole:
     problems: list[Problem]
 
 
-@click.command(
+@command(
     "show",
-    epilog="""\b
-Examples:
-  sessionary work show latest
-  sessionary work show db5b5fab --all
-  sessionary work show db5b5fab --export-md report.md
-  sessionary work show db5b5fab --json | jq .statistics
-""",
+    "sessionary work show latest",
+    "sessionary work show db5b5fab --all",
+    "sessionary work show db5b5fab --export-md report.md",
+    "sessionary work show db5b5fab --json | jq .statistics",
 )
 @places.session
 @places.root

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.lazy import command
 from sessionary.cli.text import column, fit, one_line
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
@@ -19,14 +20,11 @@ _MODEL = 18
 _SHORTEST, _LONGEST = 4, 24
 
 
-@click.command(
+@command(
     "stats",
-    epilog="""\b
-Examples:
-  sessionary work stats                      all work sessions together
-  sessionary work stats db5b5fab --tree      this one and all below it
-  sessionary work stats --json | jq .estimated_cost
-""",
+    "sessionary work stats                      all work sessions together",
+    "sessionary work stats db5b5fab --tree      this one and all below it",
+    "sessionary work stats --json | jq .estimated_cost",
 )
 @click.argument("session", metavar="[ID]", required=False, shell_complete=places.complete)
 @places.root

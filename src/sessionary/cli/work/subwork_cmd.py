@@ -10,7 +10,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
-from sessionary.cli.lazy import SuggestingGroup
+from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
 from sessionary.errors import Invalid
@@ -29,12 +29,10 @@ def subwork_command() -> None:
     """
 
 
-@subwork_command.command(
+@command(
     "start",
-    epilog="""\b
-Example:
-  sessionary work subwork start db5b --purpose 'Check it' --context file:a.txt
-""",
+    "sessionary work subwork start db5b --purpose 'Check it' --context file:a.txt",
+    group=subwork_command,
 )
 @_parent
 @places.root
@@ -67,13 +65,7 @@ def start_command(
     return 0
 
 
-@subwork_command.command(
-    "list",
-    epilog="""\b
-Example:
-  sessionary work subwork list db5b5fab
-""",
-)
+@command("list", "sessionary work subwork list db5b5fab", group=subwork_command)
 @_parent
 @places.root
 @options.as_json("the sessions", "one session")
@@ -91,13 +83,7 @@ def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> in
     return 0
 
 
-@subwork_command.command(
-    "show",
-    epilog="""\b
-Example:
-  sessionary work subwork show 2274ea18
-""",
-)
+@command("show", "sessionary work subwork show 2274ea18", group=subwork_command)
 @_child
 @places.root
 @options.json_result
@@ -106,13 +92,11 @@ def show_command(child: str, root: Path | None, json_: bool) -> int:
     return show_cmd.show(show_cmd.look_at(places.store_at(root), child), json_=json_)
 
 
-@subwork_command.command(
+@command(
     "close",
-    epilog="""\b
-Examples:
-  sessionary work subwork close 2274 --summary 'The licence is fine'
-  sessionary work subwork close 2274 --summary 'No answer' --status partial
-""",
+    "sessionary work subwork close 2274 --summary 'The licence is fine'",
+    "sessionary work subwork close 2274 --summary 'No answer' --status partial",
+    group=subwork_command,
 )
 @_child
 @places.root
@@ -153,13 +137,7 @@ def close_command(
     return places.print_problems(closed.problems)
 
 
-@subwork_command.command(
-    "resume-parent",
-    epilog="""\b
-Example:
-  sessionary work subwork resume-parent 2274ea18
-""",
-)
+@command("resume-parent", "sessionary work subwork resume-parent 2274ea18", group=subwork_command)
 @_child
 @places.root
 @options.json_result
