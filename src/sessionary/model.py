@@ -54,6 +54,13 @@ class Problem(NamedTuple):
     repair: str | None = None
     span: int = 0
 
+    @classmethod
+    def of_file(
+        cls, code: str, severity: Severity, path: str, message: str, repair: str | None = None
+    ) -> Problem:
+        """A problem of a whole file or folder."""
+        return cls(code, severity, path, None, None, message, repair)
+
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON, with the severity as its word."""
         return {**self._asdict(), "severity": self.severity.name}

@@ -141,12 +141,6 @@ def _options_of_ext4(device: int) -> str | None:
 def problem(path: str, why: str) -> Problem:
     """Return the note about a weak file system, for `check` and the first report of a store."""
     remedy = "keep sessions on a local disk (ext4, xfs, btrfs, APFS, NTFS)"
-    return Problem(
-        "weak_file_system",
-        Severity.note,
-        path,
-        None,
-        None,
-        f"durability is not guaranteed here: {why}",
-        remedy,
+    return Problem.of_file(
+        "weak_file_system", Severity.note, path, f"durability is not guaranteed here: {why}", remedy
     )

@@ -52,7 +52,7 @@ def future_note(what: str, time: datetime | None, path: str, now: datetime | Non
     if time is None or not is_ahead(time, (now or datetime.now(UTC)).timestamp()):
         return []
     message = ahead_message(what, time)
-    return [Problem(FUTURE_TIME, Severity.note, path, None, None, message, FUTURE_REMEDY)]
+    return [Problem.of_file(FUTURE_TIME, Severity.note, path, message, FUTURE_REMEDY)]
 
 
 def last_change(

@@ -157,17 +157,15 @@ def copy_problem(fs: Fs, path: str, original: str, session: str) -> Problem:
         compared = compare(fs, original, path)
     except OSError as error:
         message = f"a synchroniser's copy of {name} cannot be read: {reason_of(error)}"
-        return Problem(
-            CONFLICT_COPY, Severity.hides_data, path, None, None, message, "check its owner and mode"
-        )
+        return Problem.of_file(CONFLICT_COPY, Severity.hides_data, path, message, "check its owner and mode")
     if not compared.more:
         message = f"a synchroniser's copy of {name} that adds nothing to it"
-        return Problem(CONFLICT_COPY, Severity.note, path, None, None, message, "delete it")
+        return Problem.of_file(CONFLICT_COPY, Severity.note, path, message, "delete it")
     unit = "line" if path.endswith(".jsonl") else "field"
     count = f"{compared.more:,} {unit}{'s' * (compared.more > 1)}"
     message = f"a synchroniser's copy of {name} has {count} missing from {name}"
     remedy = f"`sessionary repair {shlex.quote(session)}` merges them"
-    return Problem(CONFLICT_COPY, Severity.hides_data, path, None, None, message, remedy)
+    return Problem.of_file(CONFLICT_COPY, Severity.hides_data, path, message, remedy)
 
 
 def is_there(fs: Fs, path: str) -> bool:
@@ -183,7 +181,7 @@ def not_downloaded(path: str, name: str) -> Problem:
     """The problem for a placeholder."""
     message = f"{name} is not on this device: iCloud Drive has left a placeholder"
     remedy = "download it: open its folder in the Finder, or run `brctl download` on the folder"
-    return Problem(NOT_DOWNLOADED, Severity.hides_data, path, None, None, message, remedy)
+    return Problem.of_file(NOT_DOWNLOADED, Severity.hides_data, path, message, remedy)
 
 
 def _lines(fs: Fs, path: str) -> Iterator[bytes]:

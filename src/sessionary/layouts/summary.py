@@ -122,7 +122,7 @@ def title_of(layout: Layout, ref: SessionRef) -> str | None:
 def unreadable_file(ref: SessionRef, error: StorageFailed) -> Problem:
     """The problem of a session that cannot be read, or not all of it."""
     path = error.path or ref.locator
-    return Problem("unreadable_file", Severity.stops_resume, path, None, None, error.message, error.hint)
+    return Problem.of_file("unreadable_file", Severity.stops_resume, path, error.message, error.hint)
 
 
 def summaries(layout: Layout) -> Iterator[Summary]:

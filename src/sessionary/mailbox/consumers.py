@@ -93,7 +93,7 @@ def ledger_problems(folder: str) -> Iterator[Problem]:
 
 def _unreadable(folder: str, error: StorageFailed) -> Problem:
     path = error.path or folder
-    return Problem("unreadable_ledger", Severity.hides_data, path, None, None, error.message, error.hint)
+    return Problem.of_file("unreadable_ledger", Severity.hides_data, path, error.message, error.hint)
 
 
 def mailbox_problems(folder: str) -> Iterator[Problem]:
@@ -130,4 +130,4 @@ def _not_recovered(folder: str) -> Iterator[Problem]:
                 lines = ", ".join(f"{line:,}" for line in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
                 words = f"a repair could not recover all bytes of line{'s' * (len(lost) > 1)} {lines} of the old log"
                 remedy = "none; the old log is kept there"
-                yield Problem("not_recovered", Severity.note, path, None, None, words, remedy)
+                yield Problem.of_file("not_recovered", Severity.note, path, words, remedy)

@@ -18,14 +18,14 @@ def handler_failed(place: Place, error: str, attempt: int, most: int) -> Problem
     """A failed attempt; the message stays pending."""
     words = f"attempt {attempt} of {most} failed: {error}"
     remedy = "none needed: the message is pending, and is tried again"
-    return Problem("handler_failed", Severity.note, place.path, None, None, words, remedy)
+    return Problem.of_file("handler_failed", Severity.note, place.path, words, remedy)
 
 
 def dead_letter(path: str, attempts: int, error: str, named: str) -> Problem:
     """A message that was given up. `named`: the session and its consumer, as from `words_for`."""
     words = f"given up after {attempts} {'attempt' if attempts == 1 else 'attempts'}: {error}"
     remedy = f"fix the cause, then retry: `sessionary work revive {named}`"
-    return Problem("dead_letter", Severity.hides_data, path, None, None, words, remedy)
+    return Problem.of_file("dead_letter", Severity.hides_data, path, words, remedy)
 
 
 def ledger_went_back(path: str, missing: int, named: str) -> Problem:
@@ -36,7 +36,7 @@ def ledger_went_back(path: str, missing: int, named: str) -> Problem:
         f"`sessionary work ledger restore {named}` restores the lines;"
         f" `sessionary work ledger accept {named}` applies these messages again"
     )
-    return Problem("ledger_went_back", Severity.hides_data, path, None, None, words, remedy)
+    return Problem.of_file("ledger_went_back", Severity.hides_data, path, words, remedy)
 
 
 def words_for(folder: str, consumer: str, root: str) -> str:

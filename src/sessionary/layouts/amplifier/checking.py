@@ -62,7 +62,7 @@ def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
                 "transcript.jsonl is missing, but its backup exists: the agent starts from that older copy"
             )
             remedy = "copy transcript.jsonl.backup to transcript.jsonl, or save the session once"
-            yield Problem("no_transcript", Severity.stops_resume, path, None, None, message, remedy)
+            yield Problem.of_file("no_transcript", Severity.stops_resume, path, message, remedy)
         else:
             message = "transcript.jsonl is missing: the session was never saved"
             yield note("no_transcript", path, message, "none needed, unless you know that it existed")
@@ -83,8 +83,8 @@ def empty_problem(path: str, backup_size: int) -> Problem:
 def unreadable(path: str, error: OSError) -> Problem:
     """A file or folder that the system refuses to read."""
     message = f"cannot be read: {reason_of(error)}"
-    return Problem(
-        "unreadable_file", Severity.stops_resume, path, None, None, message, "check its owner and mode"
+    return Problem.of_file(
+        "unreadable_file", Severity.stops_resume, path, message, "check its owner and mode"
     )
 
 
@@ -150,7 +150,7 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
     try:
         data = read_bytes(fs, path)
     except StorageFailed as error:
-        yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
+        yield Problem.of_file("unreadable_file", Severity.cosmetic, path, error.message, error.hint)
         return
     yield from text_problems(data or b"", path)
 
@@ -178,7 +178,7 @@ def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:
     except NotFound:
         return
     except StorageFailed as error:
-        yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
+        yield Problem.of_file("unreadable_file", Severity.cosmetic, path, error.message, error.hint)
         return
     if last and not last[0].whole and not last[0].end.endswith(b"}"):
         message = f"the last event is truncated: {last[0].length:,} bytes without a line end"
@@ -207,7 +207,7 @@ def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
     remedy = "none needed: the next writer, or `sessionary repair`, finishes it"
     if committed:
         message = f"the last {operation} was interrupted, and has to be finished"
-        yield Problem("open_intent", Severity.hides_data, path, None, None, message, remedy)
+        yield Problem.of_file("open_intent", Severity.hides_data, path, message, remedy)
     else:
         message = f"a {operation or 'change'} was interrupted before any change, and has to be cleaned up"
         yield note("open_intent", path, message, remedy)
@@ -215,4 +215,4 @@ def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
 
 def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
     """A note: informational, not damage."""
-    return Problem(code, Severity.note, path, None, None, message, remedy)
+    return Problem.of_file(code, Severity.note, path, message, remedy)

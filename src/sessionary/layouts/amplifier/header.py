@@ -101,7 +101,7 @@ def _by_files(
     if newest > now + AHEAD:
         moment = _moment(newest)
         message = ahead_message("a file", moment) if moment else "a file has an impossible year"
-        problems.append(Problem(FUTURE_TIME, Severity.note, folder, None, None, message, FUTURE_REMEDY))
+        problems.append(Problem.of_file(FUTURE_TIME, Severity.note, folder, message, FUTURE_REMEDY))
         newest = max([changed_at(now, each.st_mtime, each.st_ctime) for each in found])
     return _moment(newest) if newest else None
 

@@ -123,12 +123,10 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
         if reading.values:
             why = {-1: "is missing", 0: "is empty"}.get(size, "has no readable message")
             problems.append(
-                Problem(
+                Problem.of_file(
                     "recovered_backup",
                     Severity.lost_data,
                     path,
-                    None,
-                    None,
                     f"{TRANSCRIPT} {why}; {len(reading.values)} messages were read from its backup",
                     "the next save restores them",
                 )
@@ -251,15 +249,7 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
     else:
         message = f"{METADATA} is {'missing' if main is None else 'unreadable'}; its backup was read"
     problems.append(
-        Problem(
-            "recovered_metadata",
-            Severity.lost_data,
-            path,
-            None,
-            None,
-            message,
-            "the next save rebuilds it",
-        )
+        Problem.of_file("recovered_metadata", Severity.lost_data, path, message, "the next save rebuilds it")
     )
     return StoredMetadata(value, problems, main, main is None)
 
@@ -324,6 +314,6 @@ def _bytes_or_problem(fs: Fs, path: str, problems: list[Problem]) -> bytes | Non
         return read_bytes(fs, path)
     except StorageFailed as error:
         problems.append(
-            Problem("unreadable_file", Severity.stops_resume, path, None, None, error.message, error.hint)
+            Problem.of_file("unreadable_file", Severity.stops_resume, path, error.message, error.hint)
         )
         return None

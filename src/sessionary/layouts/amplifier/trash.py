@@ -190,7 +190,7 @@ def _active(fs: Fs, folder: str) -> datetime:
 
 def not_moved(folder: str, error: BaseException) -> Problem:
     """The problem for a session that could not be cleaned up."""
-    return Problem("not_moved", Severity.note, folder, None, None, f"not moved: {error}", "try again later")
+    return Problem.of_file("not_moved", Severity.note, folder, f"not moved: {error}", "try again later")
 
 
 def _newest(fs: Fs, folder: str) -> float:

@@ -308,9 +308,7 @@ class Writing(Struct):
         if recovered is not None:
             what = "was finished" if recovered.finished else "had changed nothing yet, and was cleaned up"
             message = f"an interrupted {recovered.operation or 'change'} {what}"
-            problem = Problem(
-                "operation_recovered", Severity.note, self.session.folder, None, None, message, None
-            )
+            problem = Problem.of_file("operation_recovered", Severity.note, self.session.folder, message)
             self.report.problems = [*self.report.problems, problem]
 
     # -- durability

@@ -101,7 +101,7 @@ def clean_up(
                 done.append(Cleaned(now_there, None if erase else moved_to))
         except SessionaryError as error:
             message, remedy = f"not moved: {error}", "try again later"
-            problem = Problem("not_moved", Severity.note, row.path, None, None, message, remedy)
+            problem = Problem.of_file("not_moved", Severity.note, row.path, message, remedy)
             done.append(Cleaned(row, problem=problem))
     return done
 
@@ -149,5 +149,5 @@ def _migrate(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFile |
         was, problem = str(error.details.get("version", "")), refusal(error, path, "bad_field")
     except SessionaryError as error:
         message, remedy = f"not migrated: {error.message}", error.hint or "try again later"
-        was, problem = "", Problem("not_migrated", Severity.note, path, None, None, message, remedy)
+        was, problem = "", Problem.of_file("not_migrated", Severity.note, path, message, remedy)
     return MigratedFile(slug, was, False, None, problem)

@@ -299,12 +299,10 @@ def _of_name(fs: Fs, path: str, slug: str, original: str | None) -> Iterator[Pro
     if original is not None:
         yield copy_problem(fs, path, f"{os.path.dirname(path)}/{original}", original.removesuffix(SUFFIX))
     elif not is_slug(slug):
-        yield Problem(
+        yield Problem.of_file(
             "odd_name",
             Severity.stops_resume,
             path,
-            None,
-            None,
             f"{os.path.basename(path)} is not a valid name of a session file",
             "rename it to lower-case words with hyphens between",
         )

@@ -539,9 +539,7 @@ class BrainstormStore:
         if found.ems < LOW_SCORE:
             message = f"the session was finished with a score of {found.ems}, below {LOW_SCORE}"
             repair = "`reopen` it, or start another session on the open points"
-            found.problems.append(
-                Problem("low_score", Severity.note, found.path, None, None, message, repair)
-            )
+            found.problems.append(Problem.of_file("low_score", Severity.note, found.path, message, repair))
         return found
 
     def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:

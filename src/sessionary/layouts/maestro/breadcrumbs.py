@@ -304,10 +304,10 @@ def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
         problems.append(Problem("bad_breadcrumb", Severity.lost_data, path, None, error.at, words, remedy))
     except SchemaError as error:
         remedy = "send it again with the keys of the specification"
-        problems.append(Problem("no_breadcrumb", Severity.hides_data, path, None, None, str(error), remedy))
+        problems.append(Problem.of_file("no_breadcrumb", Severity.hides_data, path, str(error), remedy))
     if crumb is not None and crumb.depth_level != found.depth:
         words = f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used"
-        problems.append(Problem("depth_differs", Severity.note, path, None, None, words))
+        problems.append(Problem.of_file("depth_differs", Severity.note, path, words))
     return Crumb(crumb, tuple(problems), data=data)
 
 
@@ -394,25 +394,25 @@ def oddities(found: CrumbFile, data: bytes) -> Iterator[Problem]:
     missing = [key for key in CRUMB_KEYS[:12] if key not in document]  # later ones are optional
     if missing:
         words = f"the breadcrumb lacks {', '.join(missing)}"
-        yield Problem("missing_keys", Severity.note, found.path, None, None, words)
+        yield Problem.of_file("missing_keys", Severity.note, found.path, words)
     unknown = [key for key in document if key not in CRUMB_KEYS]
     if unknown:
         words = f"keys unknown to Maestro ({', '.join(unknown)}), which does not show this breadcrumb"
-        yield Problem("unknown_keys", Severity.note, found.path, None, None, words)
+        yield Problem.of_file("unknown_keys", Severity.note, found.path, words)
 
 
 def unreadable(path: str, error: OSError) -> Problem:
     """The problem for a file or folder that the system refuses to read."""
     words, remedy = f"cannot be read: {reason_of(error)}", "check owner, mode and disk"
-    return Problem("unreadable_file", Severity.hides_data, path, None, None, words, remedy)
+    return Problem.of_file("unreadable_file", Severity.hides_data, path, words, remedy)
 
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:
     """The problem for an object with the name of a breadcrumb that cannot be one: a pipe, a device or a folder."""
     if error.errno == errno.EFBIG:
         words = f"not a breadcrumb: larger than {LARGEST:,} bytes, so not read"
-        return Problem("too_large", Severity.hides_data, path, None, None, words, "move it away")
+        return Problem.of_file("too_large", Severity.hides_data, path, words, "move it away")
     if error.errno not in NO_FILE:
         return unreadable(path, error)
     words = f"not a breadcrumb: {reason_of(error)}"
-    return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
+    return Problem.of_file("no_file", Severity.hides_data, path, words, "move it away")

@@ -25,16 +25,14 @@ def neighbour_problems(fs: Fs, root: str, folder: str, session: WorkSession) -> 
     places = [place for place in walk(fs, root, closed) if place.is_session]
     if session.session_type not in TYPES:
         words = f"unknown type {session.session_type!r}; known are {', '.join(sorted(TYPES))}"
-        yield Problem("unknown_type", Severity.note, path, None, None, words)
+        yield Problem.of_file("unknown_type", Severity.note, path, words)
     others = [place.folder for place in places if place.name == session.session_id and place.folder != folder]
     if others:
         words = f"another session has the same id: {', '.join(others)}"
-        yield Problem(
+        yield Problem.of_file(
             "duplicate_session",
             Severity.hides_data,
             path,
-            None,
-            None,
             words,
             "move one of them out of the sessions folder",
         )
@@ -48,7 +46,7 @@ def mailbox_problems(root: str, folder: str, boxes: Sequence[str]) -> Iterator[P
     for box in boxes:
         if box != folder:
             words = f"more breadcrumbs of this session are in {os.path.relpath(box, root)}; they are read"
-            yield Problem("stray_breadcrumbs", Severity.note, f"{box}/{BREADCRUMBS}", None, None, words)
+            yield Problem.of_file("stray_breadcrumbs", Severity.note, f"{box}/{BREADCRUMBS}", words)
 
 
 def crumb_problems(reads: Iterable[tuple[CrumbFile, Crumb]]) -> Iterator[Problem]:
@@ -61,7 +59,7 @@ def crumb_problems(reads: Iterable[tuple[CrumbFile, Crumb]]) -> Iterator[Problem
         crumb_id = read.breadcrumb.breadcrumb_id
         if crumb_id in seen:
             words = f"the id {crumb_id} is also in {seen[crumb_id]}; consumers apply the message once"
-            yield Problem("duplicate_breadcrumb", Severity.note, file.path, None, None, words)
+            yield Problem.of_file("duplicate_breadcrumb", Severity.note, file.path, words)
         seen.setdefault(crumb_id, file.file)
 
 
@@ -70,20 +68,20 @@ def _of_parent(fs: Fs, folders: dict[str, str], folder: str, session: WorkSessio
     above = folders.get(parent)
     if above is None:
         words = f"its parent {parent} is missing"
-        yield Problem("orphan", Severity.note, path, None, None, words)
+        yield Problem.of_file("orphan", Severity.note, path, words)
         return
     if os.path.dirname(folder) != above:
         words = f"it is in {os.path.dirname(folder)}, its parent in {above}; the parent id is used"
-        yield Problem("stray_session", Severity.note, path, None, None, words)
+        yield Problem.of_file("stray_session", Severity.note, path, words)
     ring = _ring(fs, folders, session)
     if ring:
         words = f"it is its own ancestor: {' → '.join(ring)}"
-        yield Problem(
-            "parent_cycle", Severity.hides_data, path, None, None, words, "set another parent for one of them"
+        yield Problem.of_file(
+            "parent_cycle", Severity.hides_data, path, words, "set another parent for one of them"
         )
     elif not session.is_closed and (found := session_in(fs, above)) is not None and found.is_closed:
         words = f"it is {session.status}, and its parent {parent} is closed"
-        yield Problem("open_below_closed", Severity.note, path, None, None, words)
+        yield Problem.of_file("open_below_closed", Severity.note, path, words)
 
 
 def _ring(fs: Fs, folders: dict[str, str], session: WorkSession) -> list[str]:

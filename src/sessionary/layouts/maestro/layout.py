@@ -228,7 +228,7 @@ class MaestroLayout:
         if session.session_id == ref.session_id:
             return session, [], True
         words = f"the folder has another name than its session, {session.session_id}; the document is used"
-        return session, [Problem("id_differs", Severity.note, path, None, None, words)], True
+        return session, [Problem.of_file("id_differs", Severity.note, path, words)], True
 
 
 def _is_own(path: str) -> bool:

@@ -61,12 +61,10 @@ def lost_problems(fs: Fs, root: str) -> Iterator[Problem]:
     """The problems that `check` reports. Unreadable folders are reported by the listing of sessions."""
     for lost in find_lost(fs, root, []):
         number = "a breadcrumb is" if len(lost.files) == 1 else f"{len(lost.files):,} breadcrumbs are"
-        yield Problem(
+        yield Problem.of_file(
             "lost_breadcrumbs",
             Severity.hides_data,
             lost.folder,
-            None,
-            None,
             f"{number} in {lost.name}, which is not a session: not listed, and not applied by any consumer",
             f"`sessionary work breadcrumb move {shlex.quote(lost.name)} ID --root {shlex.quote(root)}`"
             " moves them into the session ID",

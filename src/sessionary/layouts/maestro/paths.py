@@ -99,9 +99,7 @@ def no_session(root: str, session_id: str) -> NotFound:
 
 def closed_folder(error: StorageFailed) -> Problem:
     """A folder that cannot be read may contain sessions that are not listed."""
-    return Problem(
-        "unreadable_folder", Severity.hides_data, error.path or "", None, None, str(error), error.hint
-    )
+    return Problem.of_file("unreadable_folder", Severity.hides_data, error.path or "", str(error), error.hint)
 
 
 def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[str]:

@@ -105,14 +105,14 @@ def problem_of(path: str, error: SessionaryError) -> Problem:
     """Why a session.json is not a session."""
     if isinstance(error, SchemaError) and error.details.get("legacy"):
         words = "a session of Maestro's older format, not a work session; it is skipped"
-        return Problem("legacy_session", Severity.note, path, None, None, words)
+        return Problem.of_file("legacy_session", Severity.note, path, words)
     if isinstance(error, SchemaError):
         words = f"not a work session: {'; '.join(error.details.get('faults', []))}"
-        return Problem("no_session", Severity.hides_data, path, None, None, words, "correct the keys by hand")
+        return Problem.of_file("no_session", Severity.hides_data, path, words, "correct the keys by hand")
     if isinstance(error, Corrupt):
         remedy = "write a new document; saving the session keeps the damaged file aside"
-        return Problem("bad_session", Severity.lost_data, path, None, None, str(error), remedy)
-    return Problem("unreadable_file", Severity.hides_data, path, None, None, str(error), error.hint)
+        return Problem.of_file("bad_session", Severity.lost_data, path, str(error), remedy)
+    return Problem.of_file("unreadable_file", Severity.hides_data, path, str(error), error.hint)
 
 
 def save_session(

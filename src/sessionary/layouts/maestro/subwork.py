@@ -151,7 +151,7 @@ def _find_parent(store: Store, done: Closed) -> None:
     except NotFound:
         words = f"its parent {parent} is missing; the result stays in the session itself"
         place = store.folder(done.session.session_id)
-        done.problems.append(Problem("orphan", Severity.note, place, None, None, words))
+        done.problems.append(Problem.of_file("orphan", Severity.note, place, words))
 
 
 def _is_handed_over(store: Store, session: WorkSession, parent: WorkSession | None) -> bool:

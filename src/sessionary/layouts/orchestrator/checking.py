@@ -58,7 +58,7 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         if is_emptied(state.file, history) and not history.missing:
             words = "the history is empty although the state was changed: its entries are lost"
             remedy = "restore the file from a backup; or `sessionary feature repair` logs the current state"
-            yield Problem("emptied_history", Severity.lost_data, history.path, None, None, words, remedy)
+            yield Problem.of_file("emptied_history", Severity.lost_data, history.path, words, remedy)
 
 
 def synchroniser_problems(fs: Fs, folder: str) -> Iterator[Problem]:
@@ -78,7 +78,7 @@ def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
     if holder.ours or holder.empty:
         words = "a killed process has left its lock, for which the contract's scripts wait"
         remedy = "`sessionary feature repair` or any other write removes it"
-        yield Problem("stale_lock", Severity.cosmetic, path, None, None, words, remedy)
+        yield Problem.of_file("stale_lock", Severity.cosmetic, path, words, remedy)
     else:
         who = (
             "a process that the lock does not name"
@@ -87,7 +87,7 @@ def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
         )
         words = f"the feature is locked by {who}, so nothing can be written"
         remedy = f"if no script is working on the feature, {way_out(path)}"
-        yield Problem("foreign_lock", Severity.stops_resume, path, None, None, words, remedy)
+        yield Problem.of_file("foreign_lock", Severity.stops_resume, path, words, remedy)
 
 
 def history_problems(history: History) -> Iterator[Problem]:
@@ -111,7 +111,7 @@ def history_faults(history: History) -> Iterator[Problem]:
 def no_history(path: str) -> Problem:
     """The problem for a missing history."""
     words, remedy = "the history is missing", "`sessionary feature repair` creates an empty one"
-    return Problem("no_history", Severity.hides_data, path, None, None, words, remedy)
+    return Problem.of_file("no_history", Severity.hides_data, path, words, remedy)
 
 
 def with_remedy(problem: Problem, feature_id: str) -> Problem:
@@ -166,7 +166,7 @@ def _between(
     if operation and at and state.last_updated and at > state.last_updated:
         words = f"the {operation.get('command')} of {operation['timestamp']} is in the history but not in the state"
         remedy = "none needed: the next writer, or `sessionary feature repair`, finishes it"
-        yield Problem("unfinished_operation", Severity.hides_data, path, None, None, words, remedy)
+        yield Problem.of_file("unfinished_operation", Severity.hides_data, path, words, remedy)
     for name, behind in fields_behind(state, history.values).items():
         yield _behind(path, name, behind)
     yield from _backward_operations(history)
@@ -184,7 +184,7 @@ def _behind(path: str, name: str, behind: Behind) -> Problem:
             f"`sessionary feature repair {feature_id}` restores {behind.logged!r}; "
             f"`sessionary feature update {feature_id}` logs the current state instead"
         )
-        return Problem("overwritten_state", Severity.hides_data, path, None, None, words, remedy)
+        return Problem.of_file("overwritten_state", Severity.hides_data, path, words, remedy)
     words = f"{name} is {behind.found!r}, set by another program without logging"
     return note("unlogged_state", path, words, f"`sessionary feature repair {feature_id}` logs it")
 
@@ -201,10 +201,10 @@ def active_task_problems(
         yield note("task_without_plan", path, words, "none needed")
     elif active not in tasks:
         words = f"the active task {active!r} is not in the plan"
-        yield Problem("unknown_task", Severity.cosmetic, path, None, None, words, remedy)
+        yield Problem.of_file("unknown_task", Severity.cosmetic, path, words, remedy)
     elif tasks[active].get("status") in (rules.COMPLETED, rules.BLOCKED):
         words = f"the active task {active} is {tasks[active]['status']}"
-        yield Problem("task_not_open", Severity.cosmetic, path, None, None, words, remedy)
+        yield Problem.of_file("task_not_open", Severity.cosmetic, path, words, remedy)
 
 
 def _backward_operations(history: History) -> Iterator[Problem]:
@@ -214,7 +214,7 @@ def _backward_operations(history: History) -> Iterator[Problem]:
         if later is not None and entry["timestamp"] >= later:
             words = f"the operation of {entry['timestamp']} comes before that of {later}: times must increase"
             remedy = "none needed; the history was edited by hand, or merged"
-            yield Problem("times_not_monotonic", Severity.cosmetic, history.path, None, None, words, remedy)
+            yield Problem.of_file("times_not_monotonic", Severity.cosmetic, history.path, words, remedy)
             return
         later = entry["timestamp"]
 
@@ -234,12 +234,12 @@ def store_problems(
     if not writable:
         words = "no feature can be created here: the folder is not writable"
         remedy = "check owner and mode of the folder"
-        yield Problem("not_writable", Severity.stops_resume, home, None, None, words, remedy)
+        yield Problem.of_file("not_writable", Severity.stops_resume, home, words, remedy)
     path = f"{home}/{names.INDEX}"
     if index.data is None and index.error is None and ids:
         words = f"the list of features is missing, but there are {len(ids)} features"
         remedy = "`sessionary feature repair --rebuild-index` writes it"
-        yield Problem("no_index", Severity.hides_data, path, None, None, words, remedy)
+        yield Problem.of_file("no_index", Severity.hides_data, path, words, remedy)
     yield from index.problems
     if index.error is None and index.data is not None:
         yield from _rows_and_folders(fs, home, ids, index, path)
@@ -262,7 +262,7 @@ def _rows_and_folders(
             remedy = f"`sessionary feature repair {feature_id}` adds it"
             if not names.is_text(feature_id):
                 words, remedy = f"{words}, and cannot be: its name is not UTF-8", "rename the folder"
-            yield Problem("missing_row", Severity.hides_data, path, None, None, words, remedy)
+            yield Problem.of_file("missing_row", Severity.hides_data, path, words, remedy)
     for feature_id in index.rows:
         archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")
         if feature_id not in ids and not archived:
@@ -271,7 +271,7 @@ def _rows_and_folders(
                 "restore the folder; or `sessionary feature repair --rebuild-index` removes the row "
                 "and keeps the old list"
             )
-            yield Problem("orphan_row", Severity.cosmetic, path, None, None, words, remedy)
+            yield Problem.of_file("orphan_row", Severity.cosmetic, path, words, remedy)
 
 
 def _leftovers(fs: Fs, home: str) -> Iterator[Problem]:

@@ -117,7 +117,7 @@ def odd_problem(code: str, numbers: list[int], path: str) -> Problem:
     words, remedy = _ODD[code]
     severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
     message = f"{len(numbers):,} {words}, the first is entry {numbers[0]}"
-    return Problem(code, severity, path, None, None, message, remedy)
+    return Problem.of_file(code, severity, path, message, remedy)
 
 
 def _codes(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -69,7 +69,7 @@ def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> PlanFile:
     if data is None:
         words = "the implementation plan is missing"
         remedy = "`sessionary feature repair` creates an empty one"
-        missing = Problem("no_plan", Severity.hides_data, path, None, None, words, remedy)
+        missing = Problem.of_file("no_plan", Severity.hides_data, path, words, remedy)
         return PlanFile(None, {}, {}, [missing], True)
     return parse_plan(data, path)
 
@@ -122,7 +122,7 @@ def parse_plan(data: bytes, path: str) -> PlanFile:
     if document is None or document == {}:
         words = "the implementation plan is empty"
         remedy = "`sessionary feature repair` writes one without phases"
-        empty = Problem("empty_plan", Severity.hides_data, path, None, None, words, remedy)
+        empty = Problem.of_file("empty_plan", Severity.hides_data, path, words, remedy)
         return PlanFile(data, {}, {}, [empty], True)
     if not isinstance(document, dict):
         words = "the plan is not a map; the contract's scripts store the answer of a model unchecked"

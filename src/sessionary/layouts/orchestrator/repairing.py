@@ -394,7 +394,7 @@ def _rows(fs: Fs, home: str, found: IndexFile, now: datetime, done: Repaired) ->
             words = "the name of the folder is not UTF-8: the list cannot hold it"
             path = f"{home}/{feature_id}"
             done.problems.append(
-                Problem("missing_row", Severity.hides_data, path, None, None, words, "rename the folder")
+                Problem.of_file("missing_row", Severity.hides_data, path, words, "rename the folder")
             )
         elif feature_id not in found.rows:
             rows.insert(0, _read_row(fs, home, feature_id, found, now))

@@ -130,11 +130,11 @@ def broken(what: str, faults: list[str], **context: Any) -> SchemaError:
 
 def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
     """A note: informational, not damage."""
-    return Problem(code, Severity.note, path, None, None, message, remedy)
+    return Problem.of_file(code, Severity.note, path, message, remedy)
 
 
 def unreadable(error: StorageFailed) -> Problem:
     """The problem for a file that the system refuses to read. Other files and features are still read."""
-    return Problem(
-        "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
+    return Problem.of_file(
+        "unreadable_file", Severity.stops_resume, error.path or "", error.message, error.hint
     )
