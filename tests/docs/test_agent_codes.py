@@ -13,6 +13,7 @@ from sessionary.layouts.registry import LAYOUTS
 from sessionary.model import Severity
 from sessionary.transcript.fold import UNPAIRED
 
+MAKERS = ("Problem", "Problem.of_file")
 REPO = Path(__file__).resolve().parents[2]
 SOURCE = REPO / "src" / "sessionary"
 SHARED = (
@@ -30,7 +31,7 @@ CHECKS = ("id_check", "tree_check")
 def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS:
                 code, severity = node.args[:2]
                 if isinstance(code, ast.Constant):
                     assert isinstance(severity, ast.Attribute), f"{path.name}:{node.lineno}"

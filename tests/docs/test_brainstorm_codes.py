@@ -12,6 +12,7 @@ from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
 
+MAKERS = ("Problem", "Problem.of_file")
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "formats" / "brainstorm.md").read_text("utf-8")
 SOURCE = REPO / "src" / "sessionary" / "layouts" / "brainstorm"
@@ -32,7 +33,7 @@ def codes() -> Iterator[str]:
             if not isinstance(node, ast.Call):
                 continue
             is_fault = isinstance(node.func, ast.Attribute) and node.func.attr == "add" and len(node.args) > 2
-            is_problem = isinstance(node.func, ast.Name) and node.func.id == "Problem"
+            is_problem = ast.unparse(node.func) in MAKERS
             if (is_fault or is_problem) and isinstance(node.args[0], ast.Constant | ast.IfExp):
                 for part in ast.walk(node.args[0]):
                     if isinstance(part, ast.Constant) and CODE.fullmatch(str(part.value)):

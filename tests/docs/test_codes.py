@@ -15,14 +15,14 @@ from sessionary.model import Severity
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "formats" / "amplifier.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|(?: (yes|no) \|)? (.+) \|$", re.MULTILINE)
-MAKERS = {"Problem", "note"}
+MAKERS = {"Problem", "Problem.of_file", "note"}
 TABLES = {"_REMEDIES"}  # dicts whose keys are codes
 
 
 def codes_in(source: str) -> Iterator[str]:
     """The first words of all calls that make a problem, and the keys of the tables of codes."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS:
             yield from _texts(node.args[:1])
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             names = {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -36,7 +36,7 @@ def codes() -> Iterator[tuple[str, str | None]]:
                     ),
                     None,
                 )
-                place = {"Problem": 0, "note": 0, "_note": 0, "_refused": 1}.get(name)
+                place = {"Problem": 0, "of_file": 0, "note": 0, "_note": 0, "_refused": 1}.get(name)
                 if place is not None and len(node.args) > place:
                     code = node.args[place]
                     if isinstance(code, ast.Constant):

@@ -11,6 +11,7 @@ from sessionary.layouts.maestro.records import CRUMB_KEYS, SESSION_KEYS
 from sessionary.layouts.maestro.statuses import NEXT
 from sessionary.model import Severity
 
+MAKERS = ("Problem", "Problem.of_file")
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "formats" / "maestro.md").read_text("utf-8")
 SOURCE = REPO / "src" / "sessionary" / "layouts" / "maestro"
@@ -26,7 +27,7 @@ def problems() -> Iterator[tuple[str, str]]:
     yield FUTURE_TIME, "note"
     for path in sorted(SOURCE.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKERS:
                 code, severity = node.args[:2]
                 assert isinstance(code, ast.Constant), f"{path.name}:{node.lineno}"
                 assert isinstance(severity, ast.Attribute), f"{path.name}:{node.lineno}"
