@@ -320,16 +320,6 @@ class NameTests(_Suite):
             with refused(errno.ENOENT):
                 look(str(tmp_path / "missing"))
 
-    def test_stat_goes_on_from_a_folder_that_is_held_open(self, fs: Fs, tmp_path: Path) -> None:
-        if os.stat not in os.supports_dir_fd:
-            return
-        fs.mkdir(str(tmp_path / "inner"))
-        self.put(fs, tmp_path / "inner" / "file", b"12345")
-        with self.opened(fs, tmp_path, READ | O_DIRECTORY) as fd:
-            assert fs.stat("inner/file", dir_fd=fd).st_size == 5
-            with refused(errno.ENOENT):
-                fs.stat("file", dir_fd=fd)
-
     def test_fstat_knows_that_the_name_has_gone_to_another_file(self, fs: Fs, tmp_path: Path) -> None:
         path = tmp_path / "file"
         self.put(fs, path, b"old")

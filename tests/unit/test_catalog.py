@@ -716,9 +716,9 @@ def test_a_summary_is_there_before_the_next_session_is_looked_at(
     asked: list[str] = []
 
     class Asked(LongAgoFs):
-        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
+        def stat(self, path: str) -> os.stat_result:
             asked.append(path)
-            return super().stat(path, dir_fd=dir_fd)
+            return super().stat(path)
 
     summaries = Workspace(home, fs=Asked(), cache=str(cache)).summaries()
     first = next(summaries)

@@ -92,9 +92,9 @@ class _Closed(OsFs):
         self._pass(path, path)
         return os.listdir(path)
 
-    def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:  # type: ignore[override]
+    def stat(self, path: str) -> os.stat_result:  # type: ignore[override]
         self._pass(path, os.path.dirname(path))
-        return os.stat(path, dir_fd=dir_fd)
+        return os.stat(path)
 
     def _pass(self, path: str, folder: str) -> None:
         if f"{folder}/".startswith(f"{self._closed}/"):

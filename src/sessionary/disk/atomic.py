@@ -35,6 +35,7 @@ from sessionary.disk.fs import (
     is_named,
     make_dirs,
     name_folders,
+    opened,
     refuse_placeholder,
     require_regular,
     storage_failed,
@@ -238,11 +239,8 @@ def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS) -> None
 
 def _flush(fs: Fs, path: str) -> None:
     """Flush a file. Raises OSError."""
-    fd = fs.open(path, READ)
-    try:
+    with opened(fs, path) as fd:
         fs.fsync(fd)
-    finally:
-        fs.close(fd)
 
 
 def replace(

@@ -16,7 +16,8 @@ import shlex
 import stat as stat_module
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from sys import maxsize
 from typing import Any, Protocol
 
@@ -68,7 +69,7 @@ class Fs(Protocol):
     def truncate(self, fd: int, size: int, /) -> None: ...
     def fsync(self, fd: int) -> None: ...
     def fdatasync(self, fd: int) -> None: ...
-    def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result: ...
+    def stat(self, path: str) -> os.stat_result: ...
     def lstat(self, path: str) -> os.stat_result: ...
     def fstat(self, fd: int) -> os.stat_result: ...
     def rename(self, source: str, target: str, /) -> None: ...
@@ -253,6 +254,16 @@ def storage_failed(
         hint=_HINTS.get(error.errno or 0),
         **fields,
     )
+
+
+@contextmanager
+def opened(fs: Fs, path: str, flags: int = READ) -> Iterator[int]:
+    """A block with the descriptor of a file. Raises OSError."""
+    fd = fs.open(path, flags)
+    try:
+        yield fd
+    finally:
+        fs.close(fd)
 
 
 def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:

@@ -30,9 +30,9 @@ from sessionary.disk.fs import (
     FILE_MODE,
     O_NOFOLLOW,
     OS_FS,
-    READ,
     Fs,
     name_folders,
+    opened,
     read_at,
     refuse_placeholder,
     require_regular,
@@ -378,8 +378,7 @@ class Journal:
 
 def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
     """Yield the lines of a file without their newlines, including a torn last line."""
-    fd = fs.open(path, READ)
-    try:
+    with opened(fs, path) as fd:
         require_regular(fs.fstat(fd))
         rest: list[bytes] = []
         offset = 0
@@ -394,8 +393,6 @@ def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
         last = b"".join(rest)
         if last:
             yield last
-    finally:
-        fs.close(fd)
 
 
 reset_in_child(_journals, Journal.forget)

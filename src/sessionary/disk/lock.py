@@ -32,11 +32,11 @@ from sessionary.disk.fs import (
     O_NOFOLLOW,
     O_NONBLOCK,
     OS_FS,
-    READ,
     SHARED,
     UNLOCK,
     Fs,
     not_found,
+    opened,
     storage_failed,
     write_all,
 )
@@ -279,11 +279,8 @@ def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:
 
 def _read_note(path: str, fs: Fs) -> dict[str, Any]:
     try:
-        fd = fs.open(path, READ)
-        try:
+        with opened(fs, path) as fd:
             note = json.loads(fs.pread(fd, 4096, 0))
-        finally:
-            fs.close(fd)
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}

@@ -27,6 +27,7 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    opened,
     storage_failed,
     write_all,
 )
@@ -193,11 +194,8 @@ def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
     except OSError:
         return None
     try:
-        fd = fs.open(path, READ | O_NOFOLLOW)
-        try:
+        with opened(fs, path, READ | O_NOFOLLOW) as fd:
             data = fs.pread(fd, _MOST, 0).rstrip(b"\0")  # a power cut may leave zero bytes
-        finally:
-            fs.close(fd)
     except FileNotFoundError:
         return None
     except OSError:

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, require_regular
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, opened, require_regular
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Conflict, StorageFailed
@@ -43,12 +43,9 @@ def copied(state: str, fs: Fs = OS_FS) -> list[str]:
 def _ledger_of(path: str, fs: Fs) -> str | None:
     """The ledger of a copy, from its first line."""
     try:
-        fd = fs.open(path, READ)
-        try:
+        with opened(fs, path) as fd:
             require_regular(fs.fstat(fd))
             record = decode(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0])
-        finally:
-            fs.close(fd)
     except (OSError, Undecodable):
         return None
     ledger = record.get("ledger") if isinstance(record, dict) else None

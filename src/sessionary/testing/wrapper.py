@@ -47,8 +47,8 @@ class WrappedFs:
     def fdatasync(self, fd: int) -> None:
         self.call("fdatasync", fd)
 
-    def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
-        found: os.stat_result = self.call("stat", path, dir_fd=dir_fd)
+    def stat(self, path: str) -> os.stat_result:
+        found: os.stat_result = self.call("stat", path)
         return found
 
     def lstat(self, path: str) -> os.stat_result:

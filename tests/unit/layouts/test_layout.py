@@ -163,7 +163,7 @@ def test_a_time_beyond_all_calendars_is_none(home: Path, make: Make) -> None:
     folder = make()
 
     class Far(OsFs):
-        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:  # type: ignore[override]
+        def stat(self, path: str) -> os.stat_result:  # type: ignore[override]
             found = OS_FS.stat(path)
             return os.stat_result([*found[:7], 10**15, 10**15, 10**15]) if path == str(folder) else found
 

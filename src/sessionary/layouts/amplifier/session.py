@@ -19,7 +19,15 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, transaction
-from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import (
+    Fs,
+    make_folder,
+    opened,
+    read_at,
+    read_bytes,
+    stat_or_none,
+    storage_failed,
+)
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lifetime import reset_in_child
 from sessionary.disk.lock import FileLock
@@ -143,11 +151,8 @@ class TranscriptFile:
 
     def _head(self) -> bytes:
         try:
-            fd = self._fs.open(self.path, READ)
-            try:
+            with opened(self._fs, self.path) as fd:
                 return read_at(self._fs, fd, 1 << 16, 0)
-            finally:
-                self._fs.close(fd)
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
 

@@ -11,9 +11,9 @@ from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
 from sessionary.disk.fs import (
     OS_FS,
-    READ,
     Fs,
     names_in,
+    opened,
     placeholder_name,
     read_all,
     require_regular,
@@ -161,14 +161,11 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
         Corrupt: it is larger than any session, and was not read.
         OSError: it does not exist, is not a regular file (a pipe would never end), or cannot be read.
     """
-    fd = fs.open(path, READ)
-    try:
+    with opened(fs, path) as fd:
         found = require_regular(fs.fstat(fd))
         if found.st_size > LIMITS.size:
             raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)
         return read_all(fs, fd), found
-    finally:
-        fs.close(fd)
 
 
 def bytes_at(fs: Fs, path: str) -> bytes | None:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 from sessionary.codec.damage import lenient
 from sessionary.disk.fs import (
     OS_FS,
-    READ,
     Fs,
     is_folder,
     not_found,
+    opened,
     read_at,
     size_of,
     stat_or_none,
@@ -177,11 +177,8 @@ class FeatureLayout:
         if problem.code not in HEALED or problem.line is None or problem.byte is None:
             return None
         try:
-            fd = self._fs.open(path, READ)
-            try:
+            with opened(self._fs, path) as fd:
                 raw = read_at(self._fs, fd, problem.span, problem.byte)
-            finally:
-                self._fs.close(fd)
         except OSError as error:
             raise storage_failed(error, "read", path) from error
         value = lenient(raw)
