@@ -21,6 +21,11 @@ _IN_JSON = "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U
 _TAB = 4
 
 
+def is_utf8(text: str) -> bool:
+    """False for text with lone surrogates, such as the name of a file that is not valid UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def harmless(text: str) -> str:
     """The text with control characters escaped; newlines stay, tabs become blanks."""
     if text.isprintable():  # fast path for nearly every title and line

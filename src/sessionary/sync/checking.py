@@ -21,7 +21,7 @@ from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import SHORT, decode, place_of
 from sessionary.sync.local_files import LocalPart, match, opened
 from sessionary.sync.pushing import Pusher
-from sessionary.sync.remote import HeadRecord, blocks_of, is_unreadable, stats_of
+from sessionary.sync.remote import HeadRecord, blocks_of, is_unreadable, read_block, stats_of
 from sessionary.sync.report import Report
 from sessionary.sync.shown import is_before, is_later
 from sessionary.sync.state import SyncedState
@@ -291,16 +291,7 @@ class Checker(Step):
             yield from [None] * (len(one.pieces) - at)
             return
         for number in range(at, len(one.pieces)):
-            yield self._read(one.space, one.id(number))
-
-    def _read(self, space: str, name: str) -> bytes | RemoteError | None:
-        try:
-            found = blocks_of(self._remote, space, name, name + "~")
-            return next((block.data for block in found if block.id == name), None)
-        except RemoteError as error:
-            if not is_unreadable(error):
-                raise
-            return error
+            yield read_block(self._remote, one.space, one.id(number))
 
     def _put_right(self, one: Compared, fault: BlockFault) -> bool:
         """Put a block again from the local file, in place of a damaged one; False if that is impossible.
@@ -322,7 +313,9 @@ class Checker(Step):
             if stat.id == fault.id:
                 self._remote.delete_block(one.space, fault.id, stat.version)
         self._remote.put_block(one.space, fault.id, data)
-        return isinstance(found := self._read(one.space, fault.id), bytes) and _holds(found, data)
+        return isinstance(found := read_block(self._remote, one.space, fault.id), bytes) and _holds(
+            found, data
+        )
 
 
 def _fault_of_head(record: HeadRecord | None, agreed: SyncedState) -> Fault | None:

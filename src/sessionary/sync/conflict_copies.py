@@ -160,7 +160,7 @@ class _BringIn:
         if copy.label in self._parted:
             self._add_to(copy, path)
             return SESSION, self._parted[copy.label]
-        is_document = self._kind(copy.original) is PartKind.DOCUMENT
+        is_document = self._layout.part_kind(self._part(copy.original)) is PartKind.DOCUMENT
         if compared.extends and (not is_document or stat_or_none(self._fs, mine) is None):
             self._take(path, mine)
             self._leads.add(copy.label)
@@ -255,9 +255,6 @@ class _BringIn:
 
     def _part(self, name: str) -> str:
         return self._layout.single_file(self._ref.session_id) or name
-
-    def _kind(self, name: str) -> PartKind | None:
-        return self._layout.part_kind(self._part(name))
 
     def _is_conversation(self, copy: Copy) -> bool:
         return self._layout.rule(self._part(copy.original)).policy is Policy.FORK

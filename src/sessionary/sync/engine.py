@@ -23,6 +23,7 @@ import msgspec
 from sessionary.disk.fs import OS_FS, Fs, is_there, stat_or_none
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
+from sessionary.escaping import is_utf8
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity
@@ -43,7 +44,6 @@ from sessionary.sync.report import (
     Outcome,
     Report,
     SyncStatus,
-    is_text,
     no_text,
     outcome_for,
     outcome_of,
@@ -366,7 +366,7 @@ class Engine(Step):
             except (NotFound, RemoteError, Unsupported) as error:
                 report.outcomes.append(self._failed(ref.session_id, ref.project, error))
                 continue
-            if not is_text(ref.session_id):
+            if not is_utf8(ref.session_id):
                 report.outcomes.append(self._failed(ref.session_id, project, no_text(ref)))
             elif self._rules.admits(project):
                 found[head_name(self.layout.name, project, ref.session_id)] = ref

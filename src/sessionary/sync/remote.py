@@ -320,6 +320,21 @@ def stats_of(remote: Remote, space: str, first: str = "", stop: str = "~") -> It
         yield from page.stats
 
 
+def read_block(remote: Remote, space: str, name: str) -> bytes | RemoteError | None:
+    """Return the bytes of a block; None if it is missing, the error if it cannot be decrypted.
+
+    Raises:
+        RemoteError: the remote failed.
+    """
+    try:
+        found = blocks_of(remote, space, name, name + "~")
+        return next((block.data for block in found if block.id == name), None)
+    except RemoteError as error:
+        if not is_unreadable(error):
+            raise
+        return error
+
+
 _Page = TypeVar("_Page", BlockPage, HeadPage, StatPage)
 
 

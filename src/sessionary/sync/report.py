@@ -168,11 +168,6 @@ def of_unknown_kinds(
             yield Outcome(place.session, place.project, SyncStatus.HELD_BACK, note, kind=place.kind)
 
 
-def is_text(name: str) -> bool:
-    """False for a name with bytes that are not UTF-8."""
-    return not any("\ud800" <= char <= "\udfff" for char in name)
-
-
 def no_text(ref: SessionRef) -> Invalid:
     """Return the error of a session that cannot be synchronised: heads and the names in them are UTF-8."""
     return Invalid(

@@ -175,17 +175,14 @@ def clean_up(session: Session, root: str, *, erase: bool, now: datetime) -> None
         NotFound, Locked, StorageFailed: it stays here, without a marker.
     """
     session_id = os.path.basename(session.folder)
-    cleaned_up.note(session.fs, root, session_id, _active(session.fs, session.folder), now)
+    active = datetime.fromtimestamp(_newest(session.fs, session.folder), UTC)
+    cleaned_up.note(session.fs, root, session_id, active, now)
     try:
         discard(session, root, erase=erase, now=now)
     except (OSError, SessionaryError):
         with suppress(SessionaryError):
             cleaned_up.forget(session.fs, root, session_id)
         raise
-
-
-def _active(fs: Fs, folder: str) -> datetime:
-    return datetime.fromtimestamp(_newest(fs, folder), UTC)
 
 
 def not_moved(folder: str, error: BaseException) -> Problem:

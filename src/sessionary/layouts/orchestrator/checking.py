@@ -9,6 +9,7 @@ from typing import Any
 from sessionary.disk.fs import Fs, is_folder, read_bytes
 from sessionary.disk.pid_file import read_holder, way_out
 from sessionary.errors import StorageFailed
+from sessionary.escaping import is_utf8
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.orchestrator import names, planfile, rules
 from sessionary.layouts.orchestrator.entries import in_nanoseconds
@@ -260,7 +261,7 @@ def _rows_and_folders(
         if feature_id not in index.rows:
             words = f"{feature_id} is not in the list"
             remedy = f"`sessionary feature repair {feature_id}` adds it"
-            if not names.is_text(feature_id):
+            if not is_utf8(feature_id):
                 words, remedy = f"{words}, and cannot be: its name is not UTF-8", "rename the folder"
             yield Problem.of_file("missing_row", Severity.hides_data, path, words, remedy)
     for feature_id in index.rows:

@@ -82,11 +82,6 @@ def why_irregular(feature_id: str) -> str | None:
     return None
 
 
-def is_text(feature_id: str) -> bool:
-    """False for a folder name that is not valid UTF-8: the list is text and cannot hold it."""
-    return not any("\ud800" <= char <= "\udfff" for char in feature_id)
-
-
 def date_of(feature_id: str) -> date | None:
     """The date at the end of an id; None if there is none, or an invalid one."""
     try:

@@ -19,6 +19,7 @@ from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_folder, make_folder, read_bytes, stat_or_none
 from sessionary.errors import Corrupt, Invalid, NotFound
+from sessionary.escaping import is_utf8
 from sessionary.layouts.orchestrator import (
     checking,
     creating,
@@ -390,7 +391,7 @@ def _rows(fs: Fs, home: str, found: IndexFile, now: datetime, done: Repaired) ->
     rows: list[Row] = []
     changed: list[str] = []
     for feature_id in ids:
-        if not names.is_text(feature_id):
+        if not is_utf8(feature_id):
             words = "the name of the folder is not UTF-8: the list cannot hold it"
             path = f"{home}/{feature_id}"
             done.problems.append(

@@ -45,7 +45,14 @@ from sessionary.sync.gc.leftovers import (
 )
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
-from sessionary.sync.remote import BlockStat, HeadRecord, Remote, blocks_of, is_unreadable, stats_of
+from sessionary.sync.remote import (
+    BlockStat,
+    HeadRecord,
+    Remote,
+    is_unreadable,
+    read_block,
+    stats_of,
+)
 from sessionary.sync.upload_plan import REST
 
 RETENTION: Final = timedelta(days=30)
@@ -281,24 +288,14 @@ class Remover:
             self._sleep(self._remote.settled_after + REST)
 
     def _remove(self, run: str, space: str, stat: BlockStat, done: Removal) -> None:
-        data = self._bytes(space, stat.id, done)
-        if data is None:
+        data = read_block(self._remote, space, stat.id)
+        done.unkept += isinstance(data, RemoteError)  # it cannot be read, and so not saved
+        if not isinstance(data, bytes):
             return
         self._removed.keep(run, space, stat.id, data)
         if self._remote.delete_block(space, stat.id, stat.version):
             done.removed += 1
             done.removed_size += stat.size
-
-    def _bytes(self, space: str, name: str, done: Removal) -> bytes | None:
-        """Return the bytes of a block; None if it was removed meanwhile, or cannot be read and so not saved."""
-        try:
-            found = blocks_of(self._remote, space, name, name + "~")
-            return next((block.data for block in found if block.id == name), None)
-        except RemoteError as error:
-            if not is_unreadable(error):
-                raise
-            done.unkept += 1
-            return None
 
     # -- looking again
 
