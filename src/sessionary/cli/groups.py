@@ -70,10 +70,10 @@ _BRAINSTORM = {
     "reopen": "moving",
     "list": "reading",
     "show": "reading",
-    "validate": "upkeep",
-    "cleanup": "upkeep",
-    "restore": "upkeep",
-    "migrate": "upkeep",
+    "validate": "maintenance",
+    "cleanup": "maintenance",
+    "restore": "maintenance",
+    "migrate": "maintenance",
 }
 
 
@@ -113,9 +113,9 @@ _FEATURE = {
     "archive": "lifecycle",
     "unarchive": "lifecycle",
     "ack": "contract",
-    "validate": "mending",
-    "repair": "mending",
-    "migrate": "mending",
+    "validate": "repair",
+    "repair": "repair",
+    "migrate": "repair",
 }
 
 

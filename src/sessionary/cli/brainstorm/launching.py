@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, project_options
-from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.brainstorm import params, render
 from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
@@ -31,12 +31,12 @@ _RESUME, _NEW = "1", "2"
     "sessionary brainstorm start feature-auth --resume",
     "sessionary brainstorm start feature-auth --new   archives the current one",
 )
-@click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
-@given.store
-@given.questions
+@click.argument("slug", required=False, metavar="[SLUG]", shell_complete=params.complete)
+@params.store
+@params.questions
 @click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Facilitator.")
 @click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="Facilitation mode.")
-@given.scores
+@params.scores
 @click.option("--progressive", is_flag=True, help="Record the phases that are done.")
 @click.option("--resume", is_flag=True, help="Resume the existing session.")
 @click.option("--new", is_flag=True, help="Start a new session; an existing one moves to archive/.")
@@ -46,7 +46,7 @@ _RESUME, _NEW = "1", "2"
     default=DAYS_KEPT,
     help="Age in days after which ended sessions are cleaned up.",
 )
-@given.lang
+@params.lang
 @options.json_result
 def start_command(
     store: BrainstormStore,
@@ -70,7 +70,7 @@ def start_command(
     for one in cleaned:
         output.aside(harmless(say(lang, "not_cleaned" if one.problem else "cleaned", slug=one.row.slug)))
     if slug is None and found.sessions:
-        given.warn(found.problems, lang)
+        params.warn(found.problems, lang)
         if others := [row.slug for row in found.sessions[1:]]:
             output.aside(harmless(say(lang, "also", slugs=", ".join(others))))
     present = found.sessions[0] if found.sessions else None
@@ -79,7 +79,7 @@ def start_command(
         return _go_on(store, present, lang, json_)
     name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
     agreed = new or (present is not None and present.slug == name)
-    return _begin(store, name, given.set_by(fields), lang, json_, agreed=agreed)
+    return _begin(store, name, params.set_by(fields), lang, json_, agreed=agreed)
 
 
 def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, json_: bool) -> bool:
@@ -98,7 +98,7 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
             say(lang, "is_open", slug=row.slug),
             path=row.path,
             session=row.slug,
-            details={"found": drawn.found_object(row, now)},
+            details={"found": render.found_object(row, now)},
             hint=say(lang, "open_hint"),
         )
     output.aside(harmless(launch_prompt(row, now, lang)))
@@ -116,12 +116,12 @@ def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
 
 
 def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
-    found = drawn.found_object(row, datetime.now(UTC))
+    found = render.found_object(row, datetime.now(UTC))
     session = store.load(row.slug)
     if not json_:
-        given.warn(session.problems, lang, session.slug)
-    document = {"action": "resumed", "found": found, **drawn.as_object(session)}
-    return output.shown(document, drawn.state(session, lang=lang), json_=json_)
+        params.warn(session.problems, lang, session.slug)
+    document = {"action": "resumed", "found": found, **render.as_object(session)}
+    return output.shown(document, render.state(session, lang=lang), json_=json_)
 
 
 def _begin(
@@ -138,11 +138,11 @@ def _begin(
     if before is not None:
         undo = project_options.command_line("restore", slug, "--archived", "--replace")
     if json_:
-        found = drawn.found_object(before, datetime.now(UTC)) if before else None
+        found = render.found_object(before, datetime.now(UTC)) if before else None
         began = {"action": "created", "archived": before and before.id, "found": found, "undo": undo}
-        output.value({**began, **drawn.as_object(session)})
+        output.value({**began, **render.as_object(session)})
         return 0
     if before is not None and before.id is not None:
         output.aside(harmless(say(lang, "archived", id=before.id)))
-    given.print_saved(session, lang, undo)
+    params.print_saved(session, lang, undo)
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, options, output, project_options
-from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.brainstorm import params, render
 from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.constants import AXES
@@ -23,12 +23,12 @@ from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, jump_summ
     'sessionary brainstorm answer feature-auth "developers and admins" --ems 38',
     "sessionary brainstorm answer feature-auth          asks on a terminal",
 )
-@given.slug
+@params.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@given.store
-@given.settings
+@params.store
+@params.settings
 @click.option("--minutes", "duration", type=click.IntRange(0), help="Time spent on these answers.")
-@given.lang
+@params.lang
 @options.json_result
 def answer_command(
     store: BrainstormStore, slug: str, texts: tuple[str, ...], lang: str, json_: bool, **values: Any
@@ -38,9 +38,9 @@ def answer_command(
     After a step back they start a branch; the previous answers there are kept. Without TEXT each question is
     asked on a terminal. There is no undo: no answer is ever dropped.
     """
-    settings = given.set_by(values)  # invalid options are refused before the questions
+    settings = params.set_by(values)  # invalid options are refused before the questions
     answers = list(texts) or _asked(store, slug, lang, json_)
-    return given.print_outcome(store.answer(slug, answers, **settings), lang, json_)
+    return params.print_outcome(store.answer(slug, answers, **settings), lang, json_)
 
 
 def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
@@ -57,11 +57,11 @@ def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[st
     'sessionary brainstorm continue feature-auth -q "What if it fails?" --persona sparring',
     "sessionary brainstorm continue feature-auth    go forward after `back`",
 )
-@given.slug
-@given.store
-@given.questions
-@given.settings
-@given.lang
+@params.slug
+@params.store
+@params.questions
+@params.settings
+@params.lang
 @options.json_result
 def continue_command(
     store: BrainstormStore, slug: str, questions: tuple[str, ...], lang: str, json_: bool, **values: Any
@@ -72,10 +72,10 @@ def continue_command(
     not change persona and mode back.
     """
     before = store.load(slug, store_migration=False)
-    jump = store.continue_(slug, questions, **given.set_by(values))
+    jump = store.continue_(slug, questions, **params.set_by(values))
     if before.iteration < before.tip or json_:
         return _print_jump(slug, jump, lang, json_, "undo", "back", restored=before.iteration < before.tip)
-    output.lines(drawn.state(store.load(slug), lang=lang))
+    output.lines(render.state(store.load(slug), lang=lang))
     changing.print_command(say(lang, "undo"), project_options.command_line("back", slug))
     return 0
 
@@ -86,9 +86,9 @@ def continue_command(
     "sessionary brainstorm update feature-auth --phase convergent --ems 71",
     'sessionary brainstorm update feature-auth --summary "kept=OAuth2, tokens"',
 )
-@given.slug
-@given.store
-@given.settings
+@params.slug
+@params.store
+@params.settings
 @click.option(
     "--summary",
     "summary",
@@ -96,7 +96,7 @@ def continue_command(
     metavar="NAME=TEXT",
     help="An entry of the mid-session summary (transition_summary); may be repeated.",
 )
-@given.lang
+@params.lang
 @options.json_result
 def update_command(
     store: BrainstormStore, slug: str, summary: tuple[str, ...], lang: str, json_: bool, **values: Any
@@ -105,14 +105,14 @@ def update_command(
 
     A summary is undone only by another one.
     """
-    settings = given.set_by(values)
+    settings = params.set_by(values)
     if summary:
-        settings["transition_summary"] = dict(given.pairs(summary, "--summary"))
+        settings["transition_summary"] = dict(params.pairs(summary, "--summary"))
     if not settings:
         raise click.UsageError("give at least one of --phase, --persona, --mode, --ems, --axis or --summary")
-    before = given.before(store, slug)
+    before = params.before(store, slug)
     session = store.update(slug, **settings)
-    return given.print_outcome(session, lang, json_, _back_to(before, session))
+    return params.print_outcome(session, lang, json_, _back_to(before, session))
 
 
 def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
@@ -137,10 +137,10 @@ def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
     "sessionary brainstorm back feature-auth 2 --lang fr",
     "sessionary brainstorm continue feature-auth        go forward again",
 )
-@given.slug
+@params.slug
 @click.argument("steps", type=int, default=1, metavar="[N]")
-@given.store
-@given.lang
+@params.store
+@params.lang
 @options.json_result
 def back_command(store: BrainstormStore, slug: str, steps: int, lang: str, json_: bool) -> int:
     """Go back N iterations, 1 to 5 (default 1).
@@ -156,7 +156,7 @@ def _print_jump(
 ) -> int:
     """Print a step to a stored iteration, and the command that goes back."""
     if json_:
-        output.value(drawn.jump_object(slug, jump, restored=restored))
+        output.value(render.jump_object(slug, jump, restored=restored))
         return 0
     output.line(harmless(jump_summary(jump, lang)))
     changing.print_command(say(lang, label), project_options.command_line(undo, slug))
@@ -168,10 +168,10 @@ def _print_jump(
     "sessionary brainstorm save feature-auth",
     "sessionary brainstorm save feature-auth --ems 64 --phase convergent",
 )
-@given.slug
-@given.store
-@given.settings
-@given.lang
+@params.slug
+@params.store
+@params.settings
+@params.lang
 @options.json_result
 def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **values: Any) -> int:
     """Store a session, and print its state and how to resume it.
@@ -179,12 +179,12 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
     Every command stores its result; this one also stores the time worked since, and the given options. A file
     of an older version is migrated. There is no undo, except `update` for the options.
     """
-    settings = given.set_by(values)
+    settings = params.set_by(values)
     store.load(slug)  # this stores a migration
     session = store.update(slug, **settings) if settings else store.checkpoint(slug)
     resume = project_options.command_line("start", slug, "--resume")
     text = checkpoint(session, project_options.short_path(session.path), resume, lang)
-    document = drawn.as_object(session) | {"resume": resume}
+    document = render.as_object(session) | {"resume": resume}
     return output.shown(document, harmless(text).split("\n"), json_=json_)
 
 
@@ -193,35 +193,35 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
     "sessionary brainstorm finish feature-auth",
     "sessionary brainstorm finish feature-auth --abandon",
 )
-@given.slug
-@given.store
+@params.slug
+@params.store
 @click.option("--abandon", is_flag=True, help="Abandon the session instead of completing it.")
-@given.lang
+@params.lang
 @options.json_result
 def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, json_: bool) -> int:
     """Complete or abandon a session. Undo: `reopen`; the command is printed."""
-    before = given.before(store, slug)
+    before = params.before(store, slug)
     session = store.abandon(slug) if abandon else store.finish(slug)
     if not json_ and lang == LANGUAGES[0]:
         project_options.warn(session.problems)
     elif not json_ and any(problem.code == "low_score" for problem in session.problems):
         output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
     changed = before is not None and before.status != session.status
-    return given.print_outcome(session, lang, json_, ["reopen", slug] if changed else ())
+    return params.print_outcome(session, lang, json_, ["reopen", slug] if changed else ())
 
 
 @command("reopen", "sessionary brainstorm reopen feature-auth")
-@given.slug
-@given.store
-@given.lang
+@params.slug
+@params.store
+@params.lang
 @options.json_result
 def reopen_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
     """Reopen a session that was completed or abandoned.
 
     Restore an archived one first: `restore --archived`. Undo: `finish`; the command is printed.
     """
-    before = given.before(store, slug)
+    before = params.before(store, slug)
     session = store.reopen(slug)
     changed = before is not None and before.status != session.status
     ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
-    return given.print_outcome(session, lang, json_, ["finish", slug, *ended] if changed else ())
+    return params.print_outcome(session, lang, json_, ["finish", slug, *ended] if changed else ())

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, options, output, project_options
-from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.brainstorm import params, render
 from sessionary.cli.lazy import command
 from sessionary.layouts.brainstorm.constants import PANEL_PHASES, SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
@@ -32,9 +32,9 @@ _refers = click.option(
     "sessionary brainstorm technique feature-auth six-hats --weak Couverture",
     "sessionary brainstorm technique feature-auth six-hats --applied",
 )
-@given.slug
+@params.slug
 @click.argument("technique", metavar="TECHNIQUE")
-@given.store
+@params.store
 @click.option("--applied", is_flag=True, help="Record it as applied, not only suggested.")
 @click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
 @click.option("--reason", default="", help="Reason for the suggestion.")
@@ -51,7 +51,7 @@ def technique_command(
     session = store.technique(slug, technique, applied=applied, **values)
     done = "applied" if applied else "suggested"
     text = f"{technique} {done} in iteration {session.iteration} of {slug}"
-    return output.shown(drawn.as_object(session), changing.done(text), json_=json_)
+    return output.shown(render.as_object(session), changing.done(text), json_=json_)
 
 
 @command(
@@ -59,9 +59,9 @@ def technique_command(
     'sessionary brainstorm idea feature-auth "Magic links" --score 5',
     "sessionary brainstorm idea feature-auth --number 3 --score 7",
 )
-@given.slug
+@params.slug
 @click.argument("text", required=False, metavar="[TEXT]")
-@given.store
+@params.store
 @click.option("--score", type=click.IntRange(0, 10), help="Score of the idea.")
 @click.option("--number", type=click.IntRange(1), help="Score the existing idea with this number.")
 @options.json_result
@@ -76,7 +76,7 @@ def idea_command(
     if number is not None:
         if text is not None or score is None:
             raise click.UsageError("--number needs --score, and no TEXT")
-        before = given.before(store, slug)
+        before = params.before(store, slug)
         store.score_idea(slug, number, score)
         undo = _back_to(before, number, score)
     elif text is None:
@@ -103,9 +103,9 @@ def _back_to(before: Brainstorm | None, number: int, score: int) -> list[str]:
     '    --says Security="tokens" --refers Security=Architect --synthesis "both"',
     "sessionary brainstorm party checkout --exit",
 )
-@given.slug
+@params.slug
 @_topic
-@given.store
+@params.store
 @click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
 @_refers
 @click.option(
@@ -136,7 +136,7 @@ def party_command(
     """
     if topic is None or leave:
         return _leave(store, slug, topic, "party", leave=leave, json_=json_)
-    said = _referring(_gathered(given.pairs(says, "--says"), "persona", "key_points"), "persona", refers)
+    said = _referring(_gathered(params.pairs(says, "--says"), "persona", "key_points"), "persona", refers)
     return _print_round(slug, "party", store.party(slug, topic, said, **values), json_)
 
 
@@ -146,9 +146,9 @@ def party_command(
     '    --says Martin="a repository" --framework Martin=SOLID --agrees tests',
     "sessionary brainstorm panel refactor-api --exit",
 )
-@given.slug
+@params.slug
 @_topic
-@given.store
+@params.store
 @click.option(
     "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="Phase of the discussion."
 )
@@ -190,8 +190,8 @@ def panel_command(
     """
     if topic is None or leave:
         return _leave(store, slug, topic, "panel", leave=leave, json_=json_)
-    said = _gathered(given.pairs(says, "--says"), "expert", "positions")
-    frameworks = dict(given.pairs(framework, "--framework"))
+    said = _gathered(params.pairs(says, "--says"), "expert", "positions")
+    frameworks = dict(params.pairs(framework, "--framework"))
     for one in said:
         one["framework"] = frameworks.get(one["expert"], "")
         one["position"] = "; ".join(one.pop("positions"))
@@ -225,7 +225,7 @@ def _gathered(contributions: Sequence[tuple[str, str]], who: str, what: str) -> 
 def _referring(contributions: list[dict[str, Any]], who: str, refers: Sequence[str]) -> list[dict[str, Any]]:
     """The contributions with their references."""
     by_name = {one[who]: one for one in contributions}
-    for name, other in given.pairs(refers, "--refers"):
+    for name, other in params.pairs(refers, "--refers"):
         if name not in by_name:
             raise click.UsageError(f"--refers names {name}, who has no point")
         by_name[name].setdefault("references", []).append(other)

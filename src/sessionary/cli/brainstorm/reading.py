@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, options, output, project_options, table
-from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.brainstorm import params, render
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.table import Column
@@ -28,9 +28,9 @@ _BARS = 10
     "sessionary brainstorm status feature-auth",
     "sessionary brainstorm status feature-auth --json",
 )
-@given.slug
-@given.store
-@given.lang
+@params.slug
+@params.store
+@params.lang
 @options.json_result
 def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
     """Show the state of a session and its open questions.
@@ -39,8 +39,8 @@ def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
     """
     session = store.load(slug, store_migration=False)
     if not json_:
-        given.warn(session.problems, lang, slug)
-    return output.shown(drawn.as_object(session), drawn.state(session, lang=lang), json_=json_)
+        params.warn(session.problems, lang, slug)
+    return output.shown(render.as_object(session), render.state(session, lang=lang), json_=json_)
 
 
 @command(
@@ -48,8 +48,8 @@ def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
     "sessionary brainstorm show feature-auth",
     "sessionary brainstorm show feature-auth --json | jq .document.session.ideas",
 )
-@given.slug
-@given.store
+@params.slug
+@params.store
 @options.json_result
 def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
     """Show a whole session; nothing is changed.
@@ -58,11 +58,11 @@ def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
     """
     session = store.load(slug, store_migration=False)
     if json_:
-        output.value(drawn.as_object(session, whole=True))
+        output.value(render.as_object(session, whole=True))
         return 0
     project_options.warn(session.problems)
     with output.paged():
-        output.lines(drawn.page(session))
+        output.lines(render.page(session))
     return 0
 
 
@@ -72,7 +72,7 @@ def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
     "sessionary brainstorm list --status in_progress --json",
     "sessionary brainstorm list --archived",
 )
-@given.store
+@params.store
 @click.option("--status", type=click.Choice(STATUSES), help="Only this status.")
 @click.option("--archived", is_flag=True, help="List archive/ instead, with the names that `restore` takes.")
 @options.as_json("the sessions", "one session")

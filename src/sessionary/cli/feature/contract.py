@@ -7,7 +7,7 @@ import os
 import click
 
 from sessionary.cli import lazy, options, output
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
@@ -26,7 +26,7 @@ def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str,
     "sessionary feature ack --verify docs/contract.md      of every agent",
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
-@given.store
+@params.store
 @click.option("--verify", is_flag=True, help="Only show whether the acknowledgment is valid.")
 @options.json_result
 @click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
@@ -47,7 +47,7 @@ def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_
     place = str(store.acknowledge(agent, contract))
     document = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
     text = f"{one_line(agent)} has acknowledged {one_line(contract)}"
-    return given.print_outcome(store, text, document, json_=json_)
+    return params.print_outcome(store, text, document, json_=json_)
 
 
 def _verify(store: FeatureStore, agent: str | None, contract: str, json_: bool, jsonl: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sessionary.cli import project_options
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.layouts.orchestrator.rules import COMPLETED
@@ -17,12 +17,12 @@ def _print_status(
 ) -> int:
     text = f"{feature_id} is {status}" + ("" if changed else " already: nothing to do")
     document = {"feature_id": feature_id, "status": status, "changed": changed}
-    return given.print_outcome(store, text, document, json_=json_, undo=undo if changed else ())
+    return params.print_outcome(store, text, document, json_=json_, undo=undo if changed else ())
 
 
 @command("pause", "sessionary feature pause sign-in-2025-01-09")
-@given.feature
-@given.writing
+@params.feature
+@params.writing
 def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Pause a feature. Undo: `resume`; the command is printed."""
     changed = store.pause(feature_id)
@@ -34,9 +34,9 @@ def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     "sessionary feature resume sign-in-2025-01-09",
     "sessionary feature resume sign-in-2025-01-09 --reopen",
 )
-@given.feature
+@params.feature
 @click.option("--reopen", is_flag=True, help="Reopen a completed feature.")
-@given.writing
+@params.writing
 def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Resume a paused feature, or with --reopen a completed one.
 
@@ -49,8 +49,8 @@ def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bo
 
 
 @command("complete", "sessionary feature complete sign-in-2025-01-09")
-@given.feature
-@given.writing
+@params.feature
+@params.writing
 def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Mark a feature as completed.
 
@@ -61,8 +61,8 @@ def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
 
 
 @command("archive", "sessionary feature archive sign-in-2025-01-09")
-@given.feature
-@given.writing
+@params.feature
+@params.writing
 def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Move a completed feature to .archive/. Its row stays in the list.
 
@@ -71,7 +71,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     place = str(store.archive(feature_id))
     text = f"{feature_id} is now in {harmless(project_options.short_path(place))}"
     document = {"feature_id": feature_id, "path": place}
-    return given.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
+    return params.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
 
 
 @command(
@@ -79,9 +79,9 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     "sessionary feature unarchive sign-in-2025-01-09",
     "sessionary feature unarchive sign-in-2025-01-09 --reopen",
 )
-@given.archived_feature
+@params.archived_feature
 @click.option("--reopen", is_flag=True, help="Make it active again.")
-@given.writing
+@params.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Restore a feature from the archive. It stays completed, unless --reopen is given.
 
@@ -93,4 +93,4 @@ def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_:
     text = f"{feature_id} is restored: {harmless(project_options.short_path(place))}"
     document = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
-    return given.print_outcome(store, text, document, json_=json_, undo=undo)
+    return params.print_outcome(store, text, document, json_=json_, undo=undo)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output, project_options
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
@@ -28,7 +28,7 @@ _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": 
     "sessionary feature plan sign-in-2025-01-09 --from plan.yaml",
     "sessionary feature plan sign-in-2025-01-09 --json | jq .phases",
 )
-@given.feature
+@params.feature
 @click.option(
     "--from",
     "source",
@@ -38,7 +38,7 @@ _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": 
 )
 @click.option("--name", help="New name of the feature; needs --from.")
 @click.option("--description", help="New description; needs --from.")
-@given.writing
+@params.writing
 def plan_command(
     store: FeatureStore, feature_id: str, source: Any, name: str | None, description: str | None, json_: bool
 ) -> int:
@@ -108,7 +108,7 @@ def _maps(value: Any) -> list[dict[str, Any]]:
     "sessionary feature task sign-in-2025-01-09 T1 in_progress",
     "sessionary feature task sign-in-2025-01-09 T1 completed --artifact form.py",
 )
-@given.feature
+@params.feature
 @click.argument("task_id", metavar="TASK")
 @click.argument("status", type=click.Choice(TASK_STATUSES), metavar="STATUS")
 @click.option(
@@ -119,7 +119,7 @@ def _maps(value: Any) -> list[dict[str, Any]]:
     help="A file that the task produced; may be repeated.",
 )
 @click.option("--reopen", is_flag=True, help="Reopen a completed task.")
-@given.writing
+@params.writing
 def task_command(
     store: FeatureStore,
     feature_id: str,
@@ -140,7 +140,7 @@ def task_command(
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
     document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}
     undo = _back_to(feature_id, task_id, before, status) if changed else []
-    return given.print_outcome(store, text, document, json_=json_, undo=undo)
+    return params.print_outcome(store, text, document, json_=json_, undo=undo)
 
 
 def _back_to(feature_id: str, task_id: str, before: Any, now: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, options, output, project_options, table
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.project_options import label
@@ -23,7 +23,7 @@ from sessionary.layouts.orchestrator.times import parse
 
 
 @command("list", "sessionary feature list", "sessionary feature list --status active --json")
-@given.store
+@params.store
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
 @click.option("--archived", is_flag=True, help="Include archived features.")
 @options.as_json("the features", "one feature")
@@ -77,8 +77,8 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
     "sessionary feature status sign-in-2025-01-09",
     "sessionary feature status sign-in-2025-01-09 --json | jq .progress",
 )
-@given.feature
-@given.store
+@params.feature
+@params.store
 @options.json_result
 def status_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Show the progress of a feature, and statistics of its history.
@@ -141,8 +141,8 @@ def _stats(stats: HistoryStats) -> Iterator[str]:
     "sessionary feature history sign-in-2025-01-09 --failed --model opus",
     "sessionary feature history sign-in-2025-01-09 --stats",
 )
-@given.feature
-@given.store
+@params.feature
+@params.store
 @click.option("--command", help="Only this command.")
 @click.option("--model", help="Only this model.")
 @click.option("--agent", help="Only this agent.")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output, project_options
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
@@ -25,7 +25,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
     "--id", "feature_id", metavar="ID", help="Lower-case words and a date (default: NAME and today)."
 )
 @click.option("--description", default="", help="Description of the feature.")
-@given.writing
+@params.writing
 def create_command(
     store: FeatureStore, name: str | None, feature_id: str | None, description: str, json_: bool
 ) -> int:
@@ -46,7 +46,7 @@ def create_command(
     "sessionary feature update sign-in-2025-01-09 --task T1 --model opus",
     "sessionary feature update sign-in-2025-01-09 --no-task",
 )
-@given.feature
+@params.feature
 @click.option("--task", metavar="TASK", help="The active task.")
 @click.option("--no-task", is_flag=True, help="Clear the active task.")
 @click.option("--model", type=click.Choice(MODELS), help="The model in use.")
@@ -54,7 +54,7 @@ def create_command(
     "--command", default="update-state", show_default=True, help="Name of the command in the history."
 )
 @click.option("--arguments", metavar="TEXT", help="Its arguments in the history (default: the settings).")
-@given.writing
+@params.writing
 def update_command(
     store: FeatureStore,
     feature_id: str,
@@ -80,7 +80,7 @@ def update_command(
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
     document: dict[str, object] = {"feature_id": feature_id, **state.as_dict()}
-    return given.print_outcome(store, text, document, json_=json_, undo=_back_to(before, state))
+    return params.print_outcome(store, text, document, json_=json_, undo=_back_to(before, state))
 
 
 def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
@@ -101,7 +101,7 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
     'sessionary feature log sign-in-2025-01-09 implement --arguments "the form" --task T1',
     'sessionary feature log sign-in-2025-01-09 "make test" --failed --error "2 tests failed"',
 )
-@given.feature
+@params.feature
 @click.argument("command", metavar="COMMAND")
 @click.option("--arguments", default="", metavar="TEXT", help="Arguments of the command.")
 @click.option("--failed", is_flag=True, help="Record the command as failed.")
@@ -111,7 +111,7 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
 )
 @click.option("--task", "task_id", metavar="TASK", help="The task of the command (default: the active one).")
 @click.option("--model", type=click.Choice(MODELS), help="The model that ran it (default: the one in use).")
-@given.writing
+@params.writing
 def log_command(
     store: FeatureStore, feature_id: str, failed: bool, error: str | None, json_: bool, **values: Any
 ) -> int:
@@ -123,4 +123,4 @@ def log_command(
     entry = {name: value for name, value in values.items() if value is not None}
     made = store.append(feature_id, entry)
     text = f"{feature_id}: logged {one_line(made['command'])}, {made['status']}"
-    return given.print_outcome(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)
+    return params.print_outcome(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, options, output, project_options
-from sessionary.cli.brainstorm import given
+from sessionary.cli.brainstorm import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
@@ -20,8 +20,8 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 
 
 @command("validate", "sessionary brainstorm validate", "sessionary brainstorm validate feature-auth --strict")
-@given.optional_slug
-@given.store
+@params.optional_slug
+@params.store
 @click.option("--strict", is_flag=True, help="Require all mandatory fields, and only known values.")
 @project_options.notes
 @options.as_json("the findings", "one problem")
@@ -40,7 +40,7 @@ def validate_command(
 
 
 @command("cleanup", "sessionary brainstorm cleanup --dry-run", "sessionary brainstorm cleanup --days 90")
-@given.store
+@params.store
 @click.option(
     "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="Minimum age in days."
 )
@@ -94,7 +94,7 @@ def _ended(ctx: click.Context) -> list[str]:
     "sessionary brainstorm restore feature-auth-2026-01-09 --archived --replace",
 )
 @click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
-@given.store
+@params.store
 @click.option(
     "--archived", is_flag=True, help="Restore from archive/ instead of .trash/; NAME may be the id."
 )
@@ -118,15 +118,15 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
     undo = ["restore", made_room[0], "--archived", "--replace"] if len(made_room) == 1 else []
     text = f"{slug} is restored: {harmless(project_options.short_path(path))}"
     project_options.outcome({"slug": slug, "path": path}, text, json_=json_, undo=undo)
-    restored = given.before(store, slug)
+    restored = params.before(store, slug)
     if not json_ and restored is not None and restored.status in (COMPLETED, ABANDONED):
         changing.print_command("resume", project_options.command_line("reopen", slug))
     return 0
 
 
 @command("migrate", "sessionary brainstorm migrate --dry-run", "sessionary brainstorm migrate feature-auth")
-@given.optional_slug
-@given.store
+@params.optional_slug
+@params.store
 @options.dry_run
 @options.json_result
 def migrate_command(store: BrainstormStore, slug: str | None, dry_run: bool, json_: bool) -> int:

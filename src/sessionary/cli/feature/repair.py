@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, options, output, project_options
-from sessionary.cli.feature import given
+from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.layouts.orchestrator.repairing import Repaired
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 @command("validate", "sessionary feature validate", "sessionary feature validate sign-in-2025-01-09 --notes")
-@given.optional_feature
-@given.store
-@given.require_ack
+@params.optional_feature
+@params.store
+@params.require_ack
 @project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
@@ -45,8 +45,8 @@ def validate_command(
     "sessionary feature repair sign-in-2025-01-09 --rewrite-history",
     "sessionary feature repair --rebuild-index",
 )
-@given.optional_feature
-@given.store
+@params.optional_feature
+@params.store
 @click.option(
     "--rewrite-history",
     is_flag=True,
@@ -105,8 +105,8 @@ def _print_repair(done: Repaired) -> None:
     "sessionary feature migrate sign-in-2025-01-09",
     "sessionary feature migrate sign-in-2025-01-09 --switch",
 )
-@given.feature
-@given.store
+@params.feature
+@params.store
 @click.option(
     "--switch",
     is_flag=True,
@@ -123,4 +123,4 @@ def migrate_command(store: FeatureStore, feature_id: str, switch: bool, json_: b
     if made is not None:
         text = f"{project_options.short_path(str(made))} has the newest version"
     document = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
-    return given.print_outcome(store, text, document, json_=json_)
+    return params.print_outcome(store, text, document, json_=json_)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from sessionary.cli import changing, completing, output, project_options
-from sessionary.cli.brainstorm import drawn
+from sessionary.cli.brainstorm import render
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, PHASES
@@ -97,7 +97,7 @@ def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: Sequence[st
     """Print that a session is stored, and where; and the command that undoes it, if there is one."""
     line = project_options.command_line(*undo) if undo else None
     if json_:
-        output.value(drawn.as_object(session) | {"undo": line})
+        output.value(render.as_object(session) | {"undo": line})
     else:
         print_saved(session, lang, line)
     return 0
