@@ -184,7 +184,7 @@ class Layout(Protocol):
         """The messages of the conversation in the order of the store, in one pass and bounded memory.
 
         What cannot be read stands as a problem where it occurs, and what the store says of the session as a `Fact`.
-        The last item is the cursor from which a later call goes on; there is none where that is not possible.
+        The last item is the cursor from which a later call continues; there is none where that is not possible.
 
         Args:
             ref: the session.

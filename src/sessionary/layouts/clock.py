@@ -14,7 +14,7 @@ AHEAD = 300.0
 def changed_at(now: float, *times: float) -> float:
     """When a file was changed, in seconds since 1970: the first of its times that can be believed; 0 if none can.
 
-    A time far ahead of the clock was set by somebody, or by a clock that was wrong. It would count as a change of
+    A time far ahead of the clock was set by a user or by a wrong clock. It would count as a change of
     this moment for ever, and no remote change could reach the session again.
 
     Args:

@@ -19,7 +19,7 @@ class Policy(Enum):
     """
 
     FORK = "fork"
-    """Both are a conversation that goes on: the session parts in two, and both are kept."""
+    """Both continue a conversation: the session is split in two, and both are kept."""
 
     KEEP_BOTH = "both"
     """One version stands, the other is kept beside it."""
@@ -110,7 +110,7 @@ class SyncLayout(Layout, Protocol):
             base: what both sides had last; None if that is not known.
             mine: what is here.
             theirs: what is on the remote.
-            ours_lead: whether the conversation went on here. It decides about fields that both have changed where the
+            ours_lead: whether the conversation continued here. It decides about fields that both have changed where the
                 document itself does not say which change came last.
         """
         ...

@@ -1,16 +1,16 @@
-"""Bring in the conflict copies that a file synchroniser has left in the folder of a session.
+"""Merge the conflict copies that a file synchroniser has left in the folder of a session.
 
-A copy is another version of a file, of which no common version is known. It is brought together with the file by the
-rule that a pull has for it (`layouts.base.Policy`):
+A copy is another version of a file, without a known common version. It is merged by the rule that a pull has for that
+file (`layouts.sync.Policy`):
 
-- a copy that the file has all of is put away;
-- a copy that begins with all of the file takes its place;
+- a copy whose content the file contains is set aside;
+- a copy that begins with the whole file replaces it;
 - of a journal whose lines can be merged (`UNION`, `LEDGER`), the lines of both are kept; of a document that is merged
   by field (`FIELDS`), the fields of both;
-- a conversation that went on otherwise (`FORK`) becomes a session of its own, with the other files of that copy;
+- a conversation that diverged (`FORK`) becomes a session of its own, with the other files of that copy;
 - of any other file both versions stay where they are, for the user to compare.
 
-Nothing is deleted: what a file held before, and each copy that was brought in, stays beside it as
+Nothing is deleted: the previous content of a file, and each merged copy, stays beside it as
 `<name>.before-<time>`.
 """
 
@@ -48,7 +48,7 @@ class BroughtIn(NamedTuple):
     Attributes:
         path: the copy, under the name that it had.
         original: the name of the file that it is a version of.
-        done: ``contained`` (put away: the file had all of it), ``taken`` (it is the file now), ``merged``, ``session``
+        done: ``contained`` (set aside: the file contains it), ``taken`` (it is the file now), ``merged``, ``session``
             (a session of its own), or ``left`` (it stays where it is).
         more: the lines or fields that the file lacked.
         kept: where the copy lies now; its old path with ``left`` or in a dry run.
@@ -102,8 +102,8 @@ def bring_in(
         fs: the file system.
         now: the present time.
 
-    Durability: each file is the old one or the new one, whole, and a copy is put away only after what it holds is
-    durable. Cut off, the next call does the rest.
+    Durability: each file is the old one or the new one, whole, and a copy is set aside only after its content is
+    durable. If interrupted, the next call does the rest.
 
     Raises:
         Locked: another process holds the session.

@@ -33,7 +33,7 @@ Each folder here is a feature that agents work on:
 - `artifacts/`: what was generated
 
 `active-features.yaml` lists the features. The folders are the truth: if a merge leaves a conflict in the list, resolve
-it by hand. `.archive/` holds features that are completed and put away.
+it by hand. `.archive/` holds completed and archived features.
 """
 
 

@@ -1,7 +1,7 @@
 """The read side of a `.ai-session`: one session for each feature, whose conversation is its history.
 
-A feature is a folder, not hidden, that holds one of the three files of a feature. The archive is no list of features:
-what was put away shows again when it is moved back.
+A feature is a folder, not hidden, that holds one of the three files of a feature. The archive is not listed:
+an archived feature is shown again when it is moved back.
 """
 
 from __future__ import annotations
