@@ -31,11 +31,11 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    descriptor,
     forget_names,
     is_named,
     make_dirs,
     name_folders,
-    opened,
     refuse_placeholder,
     require_regular,
     storage_failed,
@@ -239,7 +239,7 @@ def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS) -> None
 
 def _flush(fs: Fs, path: str) -> None:
     """Flush a file. Raises OSError."""
-    with opened(fs, path) as fd:
+    with descriptor(fs, path) as fd:
         fs.fsync(fd)
 
 

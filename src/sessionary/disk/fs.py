@@ -257,7 +257,7 @@ def storage_failed(
 
 
 @contextmanager
-def opened(fs: Fs, path: str, flags: int = READ) -> Iterator[int]:
+def descriptor(fs: Fs, path: str, flags: int = READ) -> Iterator[int]:
     """A block with the descriptor of a file. Raises OSError."""
     fd = fs.open(path, flags)
     try:

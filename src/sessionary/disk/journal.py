@@ -31,8 +31,8 @@ from sessionary.disk.fs import (
     O_NOFOLLOW,
     OS_FS,
     Fs,
+    descriptor,
     name_folders,
-    opened,
     read_at,
     refuse_placeholder,
     require_regular,
@@ -378,7 +378,7 @@ class Journal:
 
 def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
     """Yield the lines of a file without their newlines, including a torn last line."""
-    with opened(fs, path) as fd:
+    with descriptor(fs, path) as fd:
         require_regular(fs.fstat(fd))
         rest: list[bytes] = []
         offset = 0

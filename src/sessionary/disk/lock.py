@@ -35,8 +35,8 @@ from sessionary.disk.fs import (
     SHARED,
     UNLOCK,
     Fs,
+    descriptor,
     not_found,
-    opened,
     storage_failed,
     write_all,
 )
@@ -279,7 +279,7 @@ def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:
 
 def _read_note(path: str, fs: Fs) -> dict[str, Any]:
     try:
-        with opened(fs, path) as fd:
+        with descriptor(fs, path) as fd:
             note = json.loads(fs.pread(fd, 4096, 0))
     except (OSError, ValueError):
         return {}

@@ -27,7 +27,7 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
-    opened,
+    descriptor,
     storage_failed,
     write_all,
 )
@@ -194,7 +194,7 @@ def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
     except OSError:
         return None
     try:
-        with opened(fs, path, READ | O_NOFOLLOW) as fd:
+        with descriptor(fs, path, READ | O_NOFOLLOW) as fd:
             data = fs.pread(fd, _MOST, 0).rstrip(b"\0")  # a power cut may leave zero bytes
     except FileNotFoundError:
         return None

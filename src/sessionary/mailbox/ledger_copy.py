@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, opened, require_regular
+from sessionary.disk.fs import OS_FS, Fs, descriptor, make_dirs, require_regular
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Conflict, StorageFailed
@@ -43,7 +43,7 @@ def copied(state: str, fs: Fs = OS_FS) -> list[str]:
 def _ledger_of(path: str, fs: Fs) -> str | None:
     """The ledger of a copy, from its first line."""
     try:
-        with opened(fs, path) as fd:
+        with descriptor(fs, path) as fd:
             require_regular(fs.fstat(fd))
             record = decode(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0])
     except (OSError, Undecodable):

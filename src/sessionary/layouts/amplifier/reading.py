@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.seen import Duplicates, RisingTimes
-from sessionary.disk.fs import Fs, opened, read_at, size_of
+from sessionary.disk.fs import Fs, descriptor, read_at, size_of
 from sessionary.layouts.base import MayMatch
 from sessionary.layouts.jsonl import WINDOW, Stored, read_jsonl
 from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Severity
@@ -135,7 +135,7 @@ def _not_json_lines(fs: Fs, path: str) -> Problem | None:
     Raises:
         OSError: the file cannot be read.
     """
-    with opened(fs, path) as fd:
+    with descriptor(fs, path) as fd:
         size = fs.fstat(fd).st_size
         lines = [line for line in read_at(fs, fd, WINDOW, 0).split(b"\n") if line.strip(b" \t\r\0")]
     like_records = sum(line.lstrip(b" \t\xef\xbb\xbf").startswith(b"{") for line in lines)

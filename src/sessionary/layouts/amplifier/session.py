@@ -21,8 +21,8 @@ from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, transaction
 from sessionary.disk.fs import (
     Fs,
+    descriptor,
     make_folder,
-    opened,
     read_at,
     read_bytes,
     stat_or_none,
@@ -151,7 +151,7 @@ class TranscriptFile:
 
     def _head(self) -> bytes:
         try:
-            with opened(self._fs, self.path) as fd:
+            with descriptor(self._fs, self.path) as fd:
                 return read_at(self._fs, fd, 1 << 16, 0)
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error

@@ -16,7 +16,7 @@ from stringzilla import count, find
 
 from sessionary.codec import object_lines, read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
-from sessionary.disk.fs import Fs, opened, read_all, storage_failed
+from sessionary.disk.fs import Fs, descriptor, read_all, storage_failed
 from sessionary.layouts.jsonl import windows
 from sessionary.transcript import boundaries, is_real_user
 
@@ -50,7 +50,7 @@ def read_marks(fs: Fs, path: str) -> Marks:
         StorageFailed: it cannot be read.
     """
     try:
-        with opened(fs, path) as fd:
+        with descriptor(fs, path) as fd:
             return _plain_marks(fs, fd) or marks_of(read_all(fs, fd), path)
     except FileNotFoundError:
         raise

@@ -12,8 +12,8 @@ from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
 from sessionary.disk.fs import (
     OS_FS,
     Fs,
+    descriptor,
     names_in,
-    opened,
     placeholder_name,
     read_all,
     require_regular,
@@ -161,7 +161,7 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
         Corrupt: it is larger than any session, and was not read.
         OSError: it does not exist, is not a regular file (a pipe would never end), or cannot be read.
     """
-    with opened(fs, path) as fd:
+    with descriptor(fs, path) as fd:
         found = require_regular(fs.fstat(fd))
         if found.st_size > LIMITS.size:
             raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)

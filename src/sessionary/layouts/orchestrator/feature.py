@@ -19,7 +19,7 @@ from typing import Any
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, opened, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, descriptor, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
@@ -160,7 +160,7 @@ class Feature:
     def _flush_history(self) -> None:
         """Make the line of a dead writer durable before its effect: the writer may have been killed in between."""
         try:
-            with opened(self.fs, self.journal.path) as fd:
+            with descriptor(self.fs, self.journal.path) as fd:
                 self.fs.fdatasync(fd)
         except OSError as error:
             raise storage_failed(error, "flush", self.journal.path) from error

@@ -17,9 +17,9 @@ from sessionary.codec.damage import lenient
 from sessionary.disk.fs import (
     OS_FS,
     Fs,
+    descriptor,
     is_folder,
     not_found,
-    opened,
     read_at,
     size_of,
     stat_or_none,
@@ -177,7 +177,7 @@ class FeatureLayout:
         if problem.code not in HEALED or problem.line is None or problem.byte is None:
             return None
         try:
-            with opened(self._fs, path) as fd:
+            with descriptor(self._fs, path) as fd:
                 raw = read_at(self._fs, fd, problem.span, problem.byte)
         except OSError as error:
             raise storage_failed(error, "read", path) from error
