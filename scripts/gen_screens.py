@@ -52,7 +52,6 @@ SCREENS = (
     ("Count sessions and cost", "stats --events"),
     ("Move sessions after a folder was renamed", "mv ~/code/app ~/code/shop"),
     ("An ambiguous id", "show 9"),
-    ("Mark a session", "tag 7b2e bug login"),
     ("Work sessions", "work list"),
     ("Parents of work sessions", "work tree"),
     ("Timeline of a work session and its children", "work timeline 5d1c --include-children --tail 4"),
