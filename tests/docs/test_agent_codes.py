@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sessionary.layouts.agents import pi_check
 from sessionary.layouts.agents.claude_code_check import REFUSED
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.registry import LAYOUTS
@@ -22,9 +23,13 @@ SHARED = (
     SOURCE / "transcript" / "fold.py",
 )
 OF_CLOCK = (FUTURE_TIME, "note")
-TABLES: dict[str, dict[str, Severity]] = {"fold.py": UNPAIRED, "claude_code_check.py": REFUSED}
+TABLES: dict[str, dict[str, Severity]] = {
+    "fold.py": UNPAIRED,
+    "claude_code_check.py": REFUSED,
+    "pi_check.py": pi_check.REFUSED,
+}
 """The codes of modules that report by a table."""
-CHECKS = ("id_check", "tree_check")
+CHECKS = ("id_check", "log_check", "tree_check")
 """The checks that several agents share."""
 
 

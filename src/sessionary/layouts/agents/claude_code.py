@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
-from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, only_records
+from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability, Retention
@@ -41,14 +39,12 @@ from sessionary.model import (
 )
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
     from sessionary.transcript.fold import Fold
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 KEPT_DAYS = "cleanupPeriodDays"
 _AGENT_FILE = "agent-"
-_BLOCKS = frozenset(
-    "document image redacted_thinking search_result server_tool_use tool_reference".split()
-) | {f"{name}_tool_result" for name in ("web_search", "web_fetch", "code_execution", "advisor")}
 _DEPTH = 3
 _FOLDERS = 8
 """How many further folders of a session are remembered."""
@@ -124,23 +120,10 @@ class ClaudeCodeLayout(LogLayout):
     def short_key(self, ref: SessionRef) -> str:
         return ref.session_id.removeprefix(_AGENT_FILE)
 
-    def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.claude_code_check import Refusals, unknown_records
-        from sessionary.layouts.agents.id_check import id_problems
-        from sessionary.layouts.agents.tree_check import tree_problems
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        from sessionary.layouts.agents.claude_code_check import ClaudeCodeCheck
 
-        yield from super().check(ref)
-        refusals, unknown, stated = Refusals(ref), Counter[str](), None
-        for found in self._kept(ref):
-            refusals.take(found)
-            unknown.update(_unknown(found.value))
-            stated = text_or_none(found.value.get("sessionId")) or stated
-        yield from refusals.problems()
-        yield from tree_problems(ref, only_records(self._fs, ref.locator), _node_of_parent)
-        yield from unknown_records(ref, unknown)
-        if not _is_agent(ref):
-            beside = f"{os.path.dirname(ref.locator)}/{stated}.jsonl"
-            yield from id_problems(ref, stated, is_there=is_file(self._fs, beside))
+        return ClaudeCodeCheck(ref, self._fs, is_agent=_is_agent(ref))
 
     def check_home(self) -> Iterator[Problem]:
         """What lies beside the sessions, and folders that several projects share. Reads only."""
@@ -253,22 +236,6 @@ def _is_agent(ref: SessionRef) -> bool:
 
 def _of_sub_agent(record: dict[str, Any]) -> str | None:
     return "of sub-agents" if record.get("isSidechain") else None
-
-
-def _node_of_parent(record: dict[str, Any]) -> Node | None:
-    """A record as a node below the parent from which Claude Code continues it."""
-    uuid = text_or_none(record.get("uuid"))
-    return None if uuid is None else Node(uuid, text_or_none(record.get("parentUuid")))
-
-
-def _unknown(record: dict[str, Any]) -> Iterator[str]:
-    """The types of what is not known in a record."""
-    message = message_of_record(record, Place(None))
-    for part in message.parts if message is not None else ():
-        if isinstance(part, Other) and part.kind == "record":
-            yield "/".join(str(record[key]) for key in ("type", "subtype") if key in record) or "no type"
-        elif isinstance(part, Other) and part.kind not in _BLOCKS:
-            yield part.kind
 
 
 def _node(record: dict[str, Any]) -> Node | None:

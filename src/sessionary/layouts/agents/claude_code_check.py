@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, is_file
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
+from sessionary.layouts.agents.id_check import id_problems
+from sessionary.layouts.agents.log_check import LogCheck
+from sessionary.layouts.agents.tree_check import TreeCheck
+from sessionary.layouts.agents.trees import Node
 from sessionary.layouts.base import mended_copy
 from sessionary.layouts.jsonl import read_range
-from sessionary.model import Problem, Record, SessionRef, Severity
+from sessionary.model import Message, Other, Problem, Record, SessionRef, Severity, UsageEvent
 
+_BLOCKS = frozenset(
+    "document image redacted_thinking search_result server_tool_use tool_reference".split()
+) | {f"{name}_tool_result" for name in ("web_search", "web_fetch", "code_execution", "advisor")}
 LARGEST_IMAGE = 5 << 20
 """Characters of an image, encoded in Base64, that the provider accepts."""
 WIDEST_IMAGE = 8000
@@ -23,6 +31,56 @@ WIDEST_IMAGE = 8000
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _HEAD = 1 << 16
 _OLD = "; it stands before the last compaction, so it is not sent again"
+
+
+class ClaudeCodeCheck(LogCheck):
+    """What a check of one session finds beside its messages.
+
+    Args:
+        ref: the session.
+        fs: the file system.
+        is_agent: it is the session of a sub-agent, whose records state the id of its parent.
+    """
+
+    def __init__(self, ref: SessionRef, fs: Fs, *, is_agent: bool) -> None:
+        super().__init__(ref)
+        self._fs, self._is_agent = fs, is_agent
+        self._refusals, self._tree = Refusals(ref), TreeCheck(ref, _node_of_parent)
+        self._unknown: Counter[str] = Counter()
+        self._stated: str | None = None
+
+    def stored(self, found: Record) -> None:
+        super().stored(found)
+        self._tree.take(found)
+
+    def kept(self, found: Record, messages: Sequence[Message | UsageEvent]) -> None:
+        self._refusals.take(found)
+        self._unknown.update(_unknown(found.value, messages))
+        self._stated = text_or_none(found.value.get("sessionId")) or self._stated
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._refusals.problems()
+        yield from self._tree.problems()
+        yield from unknown_records(self.ref, self._unknown)
+        if not self._is_agent:
+            beside = f"{os.path.dirname(self.ref.locator)}/{self._stated}.jsonl"
+            yield from id_problems(self.ref, self._stated, is_there=is_file(self._fs, beside))
+
+
+def _node_of_parent(record: dict[str, Any]) -> Node | None:
+    """A record as a node below the parent from which Claude Code continues it."""
+    uuid = text_or_none(record.get("uuid"))
+    return None if uuid is None else Node(uuid, text_or_none(record.get("parentUuid")))
+
+
+def _unknown(record: dict[str, Any], messages: Sequence[Message | UsageEvent]) -> Iterator[str]:
+    """The types of what is not known in a record, which holds these messages."""
+    for part in (part for one in messages if isinstance(one, Message) for part in one.parts):
+        if isinstance(part, Other) and part.kind == "record":
+            yield "/".join(str(record[key]) for key in ("type", "subtype") if key in record) or "no type"
+        elif isinstance(part, Other) and part.kind not in _BLOCKS:
+            yield part.kind
 
 
 class Refusals:

@@ -239,7 +239,7 @@ class GeminiLayout(LogLayout):
         plan = reading.plan
         assert isinstance(plan, PatchLog)
         plan.begin()
-        for found in records(self._fs, ref.locator, reading.start):
+        for found in self._watched(ref, records(self._fs, ref.locator, reading.start)):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import copy
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
@@ -38,13 +39,13 @@ from sessionary.model import (
     UsageEvent,
 )
 
+if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
+
 _SHOWS_THEM = "none needed; `sessionary show --branches` shows them"
 
 KEPT = 1 << 20
 """Bytes of a file whose records are kept between both passes; those of a larger one are read twice."""
-
-MOST_REPEATED = 20
-"""Repeated records that a check reports one by one."""
 
 Memory = dict[str, Any]
 """What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
@@ -126,6 +127,9 @@ class LogLayout(AgentLayout):
 
     versions: ClassVar[bool] = False
 
+    _watch: LogCheck | None = None
+    """What is shown each record of its session that is read."""
+
     @abstractmethod
     def _plan(self, ref: SessionRef, state: bytes | None) -> Plan:
         """A plan for a file that is read from its start (None), or from a cursor with this state.
@@ -157,33 +161,26 @@ class LogLayout(AgentLayout):
         return super().read(ref, after)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from super().check(ref)
-        yield from self._repeated(ref)
+        watching = copy(self)
+        watching._watch = check = self._check_of(ref)
+        yield from watching._problems(ref)
+        yield from check.problems()
 
-    def _kept(self, ref: SessionRef) -> Iterator[Record]:
-        """The records of the conversation, each in its last version."""
-        plan = self._whole(ref).plan
-        for found in records(self._fs, ref.locator):
-            if isinstance(found, Record):
-                at = plan.newest(found.value)
-                if plan.verdict(found.value) is Verdict.SHOWN:
-                    newest = None if at is None else self._record_at(ref, at[1])
-                    yield found if at is None or newest is None else Record(newest, *at, b"")
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        """What takes the records of a session that is checked."""
+        from sessionary.layouts.agents.log_check import LogCheck  # here and below: a list checks nothing
 
-    def _repeated(self, ref: SessionRef) -> Iterator[Problem]:
-        """A note on each of the first records that repeat an earlier one, and on the number of the others."""
-        from sessionary.codec.seen import Duplicates
+        return LogCheck(ref, versions=self.versions)
 
-        seen, count = Duplicates(ref.locator), 0
-        for found in records(self._fs, ref.locator) if ref.locator.endswith(".jsonl") else ():
-            note = seen.take(found) if isinstance(found, Record) else None
-            if note is not None and (note.code == "duplicate_record" or not self.versions):
-                count += 1
-                if count <= MOST_REPEATED:
-                    yield note
-        if count > MOST_REPEATED:
-            words = f"{count - MOST_REPEATED:,} more records repeat earlier ones"
-            yield Problem("more_duplicates", Severity.note, ref.locator, None, None, words, "none needed")
+    def _watched(self, ref: SessionRef, stored: Iterable[Stored]) -> Iterable[Stored]:
+        """What is stored of a session, each record shown to a check."""
+        watch = self._watch_of(ref)
+        return stored if watch is None else watch.passing(stored)
+
+    def _watch_of(self, ref: SessionRef) -> LogCheck | None:
+        """What is shown the records of this session; None for another one that is read on the way."""
+        watch = self._watch
+        return watch if watch is not None and watch.ref.locator == ref.locator else None
 
     def recency(self, ref: SessionRef) -> Recency:
         return recency(self._fs, ref.locator, self._now())
@@ -208,7 +205,8 @@ class LogLayout(AgentLayout):
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """What the records say."""
-        for found in reading.kept or records(self._fs, ref.locator, reading.start):
+        watch = self._watch_of(ref)
+        for found in self._watched(ref, reading.kept or records(self._fs, ref.locator, reading.start)):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):
@@ -220,6 +218,9 @@ class LogLayout(AgentLayout):
                     if at is not None and (newest := self._record_at(ref, at[1])) is not None:
                         value, place = newest, Place(ref.locator, *at)
                     messages = self._messages(ref, value, place, reading.memory)
+                    if watch is not None and verdict is Verdict.SHOWN:
+                        messages = iter(held := list(messages))
+                        watch.kept(Record(value, place.line or 1, place.byte or 0, b""), held)
                     yield from messages if verdict is Verdict.SHOWN else map(aside, messages)
 
     def _record_at(self, ref: SessionRef, byte: int) -> dict[str, Any] | None:

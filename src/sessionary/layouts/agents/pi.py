@@ -10,13 +10,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
 from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import cost_of, count_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, only_records
+from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability
 from sessionary.model import (
@@ -30,7 +30,6 @@ from sessionary.model import (
     Other,
     Part,
     Place,
-    Problem,
     SessionRef,
     Text,
     Thinking,
@@ -38,6 +37,9 @@ from sessionary.model import (
     ToolResult,
     Usage,
 )
+
+if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
 
 HOME = "PI_CODING_AGENT_DIR"
 _NAME = re.compile(r"\d[\dTZ.:-]*_(.+)")
@@ -82,21 +84,10 @@ class PiLayout(LogLayout):
             return None
         return SessionRef(self.name, named[1] if named else name, path, folder or None)
 
-    def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.id_check import id_problems
-        from sessionary.layouts.agents.pi_check import entry_problems, header_of
-        from sessionary.layouts.agents.tree_check import tree_problems
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        from sessionary.layouts.agents.pi_check import PiCheck
 
-        yield from super().check(ref)
-        yield from entry_problems(ref, only_records(self._fs, ref.locator))
-        stated = text_or_none(header_of(only_records(self._fs, ref.locator)).get("id"))
-
-        def node(record: dict[str, Any]) -> Node | None:
-            found = _node(record)  # the first entries have no parent, or the header
-            return found._replace(parent=None) if found and found.parent in (_ROOT, stated) else found
-
-        yield from tree_problems(ref, only_records(self._fs, ref.locator), node)
-        yield from id_problems(ref, stated, is_there=False)
+        return PiCheck(ref, _node, _ROOT)
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state)

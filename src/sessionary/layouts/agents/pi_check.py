@@ -2,37 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sessionary.layouts.agents.fields import object_of, text_or_none
+from sessionary.layouts.agents.id_check import id_problems
+from sessionary.layouts.agents.log_check import LogCheck
+from sessionary.layouts.agents.tree_check import TreeCheck
+from sessionary.layouts.agents.trees import Node
 from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
+REFUSED = {
+    "bad_content": Severity.stops_resume,
+    "missing_entry": Severity.hides_data,
+    "no_header": Severity.stops_resume,
+}
+"""What Pi refuses in an entry, with the severity."""
 
-def header_of(records: Iterable[Record]) -> dict[str, Any]:
-    """The header, which is the first record; an empty object for any other record."""
-    first = next(iter(records), None)
-    return first.value if first is not None and first.value.get("type") == "session" else {}
 
+class PiCheck(LogCheck):
+    """What a check of one session finds beside its messages.
 
-def entry_problems(ref: SessionRef, records: Iterable[Record]) -> Iterator[Problem]:
-    """What Pi refuses, entry by entry."""
-    known: set[str] = set()
-    remedy = mended_copy(ref)
-    for number, found in enumerate(records):
-        entry, line, byte = found.value, found.line, found.byte
+    Args:
+        ref: the session.
+        node: a record as a node of the tree.
+        root: the parent that the first entries state.
+    """
+
+    def __init__(self, ref: SessionRef, node: Callable[[dict[str, Any]], Node | None], root: str) -> None:
+        super().__init__(ref)
+        self._node, self._root = node, root
+        self._tree = TreeCheck(ref, self._node_below_root)
+        self._known: set[str] = set()
+        self._stated: str | None = None
+        self._is_first = True
+        self._refused: list[Problem] = []
+
+    def stored(self, found: Record) -> None:
+        super().stored(found)
+        entry, is_first, self._is_first = found.value, self._is_first, False
         kind, message = text_or_none(entry.get("type")), object_of(entry.get("message"))
-        if number == 0 and kind != "session":
+        if is_first and kind == "session":
+            self._stated = text_or_none(entry.get("id"))
+        elif is_first:
             words = "the file does not begin with a header: Pi does not open it"
-            yield Problem("no_header", Severity.stops_resume, ref.locator, line, byte, words, remedy)
-        known.update(filter(None, (text_or_none(entry.get("id")),)))
-        if message.get("role") in ("assistant", "toolResult") and not isinstance(
-            message.get("content"), list
-        ):
-            words = f"the content of a message of the role {message['role']} is no list: Pi fails on it"
-            yield Problem("bad_content", Severity.stops_resume, ref.locator, line, byte, words, remedy)
+            self._refuse(found, "no_header", words)
+        self._known.update(filter(None, (text_or_none(entry.get("id")),)))
+        role = message.get("role")
+        if role in ("assistant", "toolResult") and not isinstance(message.get("content"), list):
+            words = f"the content of a message of the role {role} is no list: Pi fails on it"
+            self._refuse(found, "bad_content", words)
         kept = text_or_none(entry.get("firstKeptEntryId"))
-        if kind == "compaction" and kept is not None and kept not in known:
+        if kind == "compaction" and kept is not None and kept not in self._known:
             words = f"the compaction keeps the entry {kept} and what follows, and that is missing"
-            yield Problem("missing_entry", Severity.hides_data, ref.locator, line, byte, words, remedy)
+            self._refuse(found, "missing_entry", words)
+        self._tree.take(found)
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._refused
+        yield from self._tree.problems()
+        yield from id_problems(self.ref, self._stated, is_there=False)
+
+    def _node_below_root(self, record: dict[str, Any]) -> Node | None:
+        """A record as a node; the first entries have no parent, or the header."""
+        found = self._node(record)
+        is_below_root = found is not None and found.parent in (self._root, self._stated)
+        return found._replace(parent=None) if found and is_below_root else found
+
+    def _refuse(self, found: Record, code: str, words: str) -> None:
+        path, remedy = self.ref.locator, mended_copy(self.ref)
+        self._refused.append(Problem(code, REFUSED[code], path, found.line, found.byte, words, remedy))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
-from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, only_records
+from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability
 from sessionary.model import (
@@ -29,12 +28,13 @@ from sessionary.model import (
     Message,
     Other,
     Place,
-    Problem,
     SessionRef,
-    Severity,
     Text,
     ToolResult,
 )
+
+if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
 
 RUNTIME, HOME = "QWEN_RUNTIME_DIR", "QWEN_HOME"
 
@@ -97,22 +97,10 @@ class QwenLayout(LogLayout):
         below = self._files_below(f"{project}/subagents/{ref.session_id}") if chats == "chats" else ()
         return self._below_home([ref.locator, *below])
 
-    def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.id_check import id_problems
-        from sessionary.layouts.agents.tree_check import tree_problems
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        from sessionary.layouts.agents.qwen_check import QwenCheck
 
-        yield from super().check(ref)
-        yield from tree_problems(ref, only_records(self._fs, ref.locator), _node)
-        stated, managed = None, 0
-        for found in only_records(self._fs, ref.locator):
-            stated = text_or_none(found.value.get("sessionId")) or stated
-            managed += str(found.value.get("subtype")).startswith("managed_session_")
-        if managed:
-            words = "a managed session: Qwen Code keeps records of it in another log, which is not read"
-            yield Problem("managed_session", Severity.note, ref.locator, None, None, words, "none needed")
-        if "/chats/" in ref.locator:
-            beside = f"{os.path.dirname(ref.locator)}/{stated}.jsonl"
-            yield from id_problems(ref, stated, is_there=is_file(self._fs, beside))
+        return QwenCheck(ref, _node, self._fs)
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state, split=True)

@@ -124,6 +124,10 @@ class AgentLayout:
         return Header(updated=updated, size=found.st_size, problems=problems)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
+        return self._problems(ref)
+
+    def _problems(self, ref: SessionRef) -> Iterator[Problem]:
+        """The problems of its summary."""
         from sessionary.layouts.summary import summarize  # here, since a list that reads nothing needs it not
 
         idle_since = datetime.fromtimestamp(self._now() - BUSY, UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sessionary.layouts.agents.trees import Node
@@ -10,34 +10,47 @@ from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
 
-def tree_problems(
-    ref: SessionRef, records: Iterable[Record], node: Callable[[dict[str, Any]], Node | None]
-) -> Iterator[Problem]:
-    """Records that are their own parent or ancestor, and records whose parent is not in the file.
+class TreeCheck:
+    """Takes the records of a file in order.
 
-    The agent follows the parents from the newest record back: it shows nothing before such a record.
+    Args:
+        ref: the session.
+        node: a record as a node below the parent from which its agent continues it; None for any other record.
     """
-    places: dict[str, tuple[int, int]] = {}
-    parents: dict[str, str] = {}
-    for found in records:
-        one = node(found.value)
-        if one is not None and one.id not in places:
-            places[one.id] = (found.line, found.byte)
+
+    def __init__(self, ref: SessionRef, node: Callable[[dict[str, Any]], Node | None]) -> None:
+        self._ref, self._node = ref, node
+        self._places: dict[str, tuple[int, int]] = {}
+        self._parents: dict[str, str] = {}
+
+    def take(self, found: Record) -> None:
+        """Take the next record."""
+        one = self._node(found.value)
+        if one is not None and one.id not in self._places:
+            self._places[one.id] = (found.line, found.byte)
             if one.parent is not None:
-                parents[one.id] = one.parent
-    rings = _rings(parents)
-    remedy = mended_copy(ref)
-    for name, (line, byte) in places.items():
-        parent = parents.get(name)
-        if parent == name:
-            words = "a record is its own parent: the agent shows nothing before it"
-            yield Problem("self_parent", Severity.hides_data, ref.locator, line, byte, words, remedy)
-        elif name in rings:
-            words = f"the parents of {rings[name]} records form a ring: the agent shows nothing before them"
-            yield Problem("parent_cycle", Severity.hides_data, ref.locator, line, byte, words, remedy)
-        elif parent is not None and parent not in places:
-            words = f"its parent {parent} is not in the file: the agent shows nothing before it"
-            yield Problem("missing_parent", Severity.hides_data, ref.locator, line, byte, words, remedy)
+                self._parents[one.id] = one.parent
+
+    def problems(self) -> Iterator[Problem]:
+        """Records that are their own parent or ancestor, and records whose parent is not in the file.
+
+        The agent follows the parents from the newest record back: it shows nothing before such a record.
+        """
+        rings = _rings(self._parents)
+        path, remedy = self._ref.locator, mended_copy(self._ref)
+        for name, (line, byte) in self._places.items():
+            parent = self._parents.get(name)
+            if parent == name:
+                words = "a record is its own parent: the agent shows nothing before it"
+                yield Problem("self_parent", Severity.hides_data, path, line, byte, words, remedy)
+            elif name in rings:
+                words = (
+                    f"the parents of {rings[name]} records form a ring: the agent shows nothing before them"
+                )
+                yield Problem("parent_cycle", Severity.hides_data, path, line, byte, words, remedy)
+            elif parent is not None and parent not in self._places:
+                words = f"its parent {parent} is not in the file: the agent shows nothing before it"
+                yield Problem("missing_parent", Severity.hides_data, path, line, byte, words, remedy)
 
 
 def _rings(parents: dict[str, str]) -> dict[str, int]:

@@ -265,7 +265,9 @@ class VsCodeChatLayout(LogLayout):
                 yield from self._stated(ref)
 
     def _events(self) -> CopilotCliLayout:
-        return CopilotCliLayout(self.home, self._fs, now=self._now)
+        events = CopilotCliLayout(self.home, self._fs, now=self._now)
+        events._watch = self._watch
+        return events
 
     def _of_transcript(self, ref: SessionRef, path: str, said: bool) -> Iterator[Item]:
         """What a transcript holds beside an empty chat; beside a damaged one its messages repeat some of that."""
@@ -294,7 +296,7 @@ class VsCodeChatLayout(LogLayout):
         plan = reading.plan
         assert isinstance(plan, MutationLog)
         plan.begin()
-        for found in records(self._fs, ref.locator, reading.start):
+        for found in self._watched(ref, records(self._fs, ref.locator, reading.start)):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):

@@ -9,7 +9,9 @@ import pytest
 
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.agents.claude_code_check import LARGEST_IMAGE, REFUSED
+from sessionary.layouts.agents.logs import KEPT
 from sessionary.model import Problem, Severity
+from sessionary.testing.layout_suite import CountingFs
 from tests.unit.layouts.agents.test_claude_code import ID, SLUG, TALK, home, record, result, use, write
 
 __all__ = ["home"]
@@ -158,3 +160,13 @@ def test_calls_of_parallel_tools_pair_across_records(home: Path) -> None:
         record("assistant", 6, 5, "Done.", message={"id": "m2"}),
     ]
     assert check(home, *records) == []
+
+
+@pytest.mark.parametrize(("count", "passes"), [(10, 1), (100, 2)])
+def test_a_check_reads_a_file_no_more_often_than_a_list_does(count: int, passes: int, home: Path) -> None:
+    text = "w" * (KEPT // 50)
+    ref = write(home, *(record("user", number, number - 1 or None, text) for number in range(1, count + 1)))
+    fs = CountingFs()
+    assert not list(ClaudeCodeLayout(home, fs).check(ref))
+    assert fs.opened[f"{ID}.jsonl"] == passes
+    assert passes <= fs.bytes_read / Path(ref.locator).stat().st_size < passes + 0.5

@@ -1,0 +1,55 @@
+"""What a check finds in the records of a log while its messages are read: no further pass over the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sessionary.codec.seen import Duplicates
+from sessionary.layouts.jsonl import Stored
+from sessionary.model import Message, Problem, Record, SessionRef, Severity, UsageEvent
+
+MOST_REPEATED = 20
+"""Repeated records that a check reports one by one."""
+
+
+class LogCheck:
+    """Takes the records of a session as `LogLayout` reads them; agents extend it by what they refuse.
+
+    Args:
+        ref: the session.
+        versions: see `LogLayout.versions`.
+    """
+
+    def __init__(self, ref: SessionRef, *, versions: bool = False) -> None:
+        self.ref: SessionRef = ref
+        self._versions = versions
+        self._seen = Duplicates(ref.locator)
+        self._notes: list[Problem] = []
+        self._count = 0
+
+    def passing(self, stored: Iterable[Stored]) -> Iterator[Stored]:
+        """What is stored, each record taken on the way."""
+        for found in stored:
+            if isinstance(found, Record):
+                self.stored(found)
+            yield found
+
+    def stored(self, found: Record) -> None:
+        """Take the next record of the file."""
+        note = self._seen.take(found)
+        if note is not None and (note.code == "duplicate_record" or not self._versions):
+            self._count += 1
+            if self._count <= MOST_REPEATED:
+                self._notes.append(note)
+
+    def kept(self, found: Record, messages: Sequence[Message | UsageEvent]) -> None:
+        """Take the next record of the conversation, in its last version, and the messages that it holds."""
+
+    def problems(self) -> Iterator[Problem]:
+        """A note on each of the first records that repeat an earlier one, and on the number of the others."""
+        yield from self._notes
+        if self._count > MOST_REPEATED:
+            words = f"{self._count - MOST_REPEATED:,} more records repeat earlier ones"
+            yield Problem(
+                "more_duplicates", Severity.note, self.ref.locator, None, None, words, "none needed"
+            )
