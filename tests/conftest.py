@@ -12,6 +12,7 @@ pytest_plugins = ["tests.lanes"]
 _cache = tempfile.TemporaryDirectory(prefix="sessionary-tests-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 os.environ["XDG_CONFIG_HOME"] = os.path.join(_cache.name, "config")  # what the person here has chosen
+os.environ["XDG_DATA_HOME"] = os.path.join(_cache.name, "data")  # names, tags, and the archive
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is

@@ -53,7 +53,7 @@ HOUR = 3_600_000_000_000  # nanoseconds
 
 
 class CountingFs(WrappedFs):
-    """Counts opened files, bytes read, and each call."""
+    """Counts opened files, bytes read, and each call; a file that is missing is not opened."""
 
     def __init__(self, inner: Fs = OS_FS) -> None:
         super().__init__(inner)
@@ -69,8 +69,9 @@ class CountingFs(WrappedFs):
         return result
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
+        fd = super().open(path, flags, mode)
         self.opened[os.path.basename(path)] += 1
-        return super().open(path, flags, mode)
+        return fd
 
 
 class LongAgoFs(CountingFs):
