@@ -214,12 +214,10 @@ class AmplifierLayout:
 
     def _is_session(self, folder: str) -> bool:
         """True if a folder holds a session; one that cannot be looked into may."""
+        if is_file(self._fs, f"{folder}/{TRANSCRIPT}"):  # most have one; this costs a third of their names
+            return True
         from sessionary.layouts.amplifier.header import is_session
 
-        if is_file(
-            self._fs, f"{folder}/{TRANSCRIPT}"
-        ):  # most have one, and this costs a third of their names
-            return True
         try:
             names = names_in(self._fs, folder)
         except StorageFailed:
