@@ -41,6 +41,7 @@ COMMANDS = (
     "feature",
     "archive",
     "sync",
+    "mcp",
     "demo",
 )
 

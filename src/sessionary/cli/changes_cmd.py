@@ -18,7 +18,7 @@ from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import ForkResult, Restored, Rewound, is_top_level_session
 from sessionary.model import PERSON, SessionRef
-from sessionary.workspace import ForkPreview, Workspace
+from sessionary.workspace import ForkPreview, Workspace, documents
 
 _SHOWN = 12
 """How many turns `rewind --dry-run` prints."""
@@ -108,7 +108,7 @@ def fork_command(
             ref, turn, session_id=new_id, on_incomplete=on_incomplete, unique=not by_path
         )
         return changing.finish(
-            _preview_object(ref, new_id, seen),
+            documents.of_fork_preview(ref, new_id, seen),
             _previewed(ref, seen, on_incomplete),
             json_=json_,
             undo=None,
@@ -127,7 +127,7 @@ def fork_command(
     new = str(made.session_dir) if by_path else made.session_id
     undo = formatting.command(home, "trash", new)
     if json_:
-        output.value(_fork_object(ref, made, undo))
+        output.value(documents.of_fork(ref, made) | {"undo": undo})
         return 0
     output.line(one_line(made.session_id))
     output.lines(_forked(ref, made))
@@ -145,39 +145,6 @@ def _forked(parent: SessionRef, made: ForkResult) -> Iterator[str]:
     if made.problems:
         yield "  could not be read, and were not copied:"
         yield from changing.not_read(made.problems)
-
-
-def _fork_object(parent: SessionRef, made: ForkResult, undo: str) -> dict[str, Any]:
-    """The new session, with the field names of docs/cli-json.md."""
-    return {
-        "id": made.session_id,
-        "path": str(made.session_dir),
-        "parent": parent.session_id,
-        "turn": made.forked_from_turn,
-        "messages": made.message_count,
-        "events": made.events_count,
-        "dry_run": False,
-        "problems": [problem.as_dict() for problem in made.problems],
-        "undo": undo,
-    }
-
-
-def _preview_object(parent: SessionRef, new_id: str | None, seen: ForkPreview) -> dict[str, Any]:
-    """What a fork would contain, with the field names of docs/cli-json.md."""
-    return {
-        "id": new_id,
-        "path": None,
-        "parent": parent.session_id,
-        "turn": seen.turn,
-        "messages": seen.messages,
-        "events": None,
-        "dry_run": True,
-        "problems": [],
-        "turns": seen.turns,
-        "incomplete": seen.unanswered,
-        "last_user_message": seen.last_user_message,
-        "last_assistant_message": seen.last_assistant_message,
-    }
 
 
 def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Iterator[str]:
@@ -218,11 +185,8 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     with waiting("rewinding"):
         done = workspace.rewind(ref, turn, dry_run=dry_run)
     going = list(_turns_behind(workspace, ref, turn)) if dry_run else []
-    fields = asdict(done)
     return changing.finish(
-        {"id": fields.pop("session_id"), "path": ref.locator}
-        | fields
-        | ({"would_go": going} if dry_run else {}),
+        documents.of_rewound(ref, done) | ({"would_go": going} if dry_run else {}),
         _rewound(done, going),
         json_=json_,
         undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -44,7 +43,7 @@ def diff_command(a: str, b: str, home: Path | None, json_: bool) -> int:
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
     found = workspace.diff(one, other, branch=branch, other_branch=left)
     if json_:
-        output.value(_document(found))
+        output.value(documents.of_comparison(found))
         return 0
     short = workspace.short_ids([one, other])
     names = [
@@ -109,34 +108,3 @@ def _table(names: list[str], rows: list[Row], head: str = "") -> Iterator[str]:
     for name, texts in zip(names, sides, strict=True):
         columns.append(table.Column(name, texts if width is None else [fit(text, width) for text in texts]))
     return table.lines(columns, room, stretch=head or None, keep_end=True)
-
-
-def _document(found: Comparison) -> dict[str, Any]:
-    return {
-        "a": _side(found.a),
-        "b": _side(found.b),
-        "equal_turns": found.equal_turns,
-        "tools": _pairs("name", found.a.tools, found.b.tools),
-        "files": _pairs("file", found.a.files, found.b.files),
-    }
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {
-        "id": side.ref.session_id,
-        "kind": side.ref.kind,
-        "branch": side.branch,
-        "title": side.title,
-        "turns": side.turns,
-        "messages": side.messages,
-        "errors": side.errors,
-        "models": side.models,
-        "tokens": side.spending.usage.tokens,
-        "cost": documents.dollars(side.spending.cost),
-        "unpriced": side.spending.unpriced,
-        "stated_cost": documents.dollars(side.spending.usage.cost),
-    }
-
-
-def _pairs(key: str, a: Counter[str], b: Counter[str]) -> list[dict[str, Any]]:
-    return [{key: name, "a": a[name], "b": b[name]} for name in sorted(a.keys() | b.keys())]

@@ -23,6 +23,7 @@ from sessionary.cli.text import cells, column, fit, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
 from sessionary.layouts.base import Capability
+from sessionary.workspace import documents
 
 VALUE = 200
 
@@ -129,22 +130,8 @@ def _check_usage(how: str | None, fields: str | None, tail: int | None, as_json:
 
 def as_object(head: EventHead, fields: dict[str, Any], paths: Sequence[str] | None) -> dict[str, Any]:
     """An event with the field names of docs/cli-json.md."""
-    fields_: dict[str, Any] = {
-        "line": head.line,
-        "byte": head.byte,
-        "length": head.length,
-        "ts": head.ts,
-        "level": head.lvl,
-        "event": head.event,
-        "session": head.session_id,
-        "duration_ms": head.duration_ms,
-        "status": head.status,
-        "span": head.span_id,
-        "parent_span": head.parent_span_id,
-    }
-    if paths is None:
-        return fields_ | {"detail": detail(head, fields)}
-    return fields_ | {"fields": fields}
+    rest = {"detail": detail(head, fields)} if paths is None else {"fields": fields}
+    return documents.of_event(head) | rest
 
 
 def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, jsonl: bool) -> None:
@@ -189,17 +176,7 @@ def _print_raw(lines: Iterable[bytes]) -> None:
 
 def _print_summary(summary: EventSummary, as_json: bool) -> None:
     if as_json:
-        output.value({
-            "total": summary.total,
-            "events": summary.events,
-            "levels": {level or "": count for level, count in summary.levels.items()},
-            "first": summary.first_ts,
-            "last": summary.last_ts,
-            "bytes": summary.bytes,
-            "longest": summary.longest,
-            "longest_at": summary.longest_at,
-            "skipped": summary.skipped,
-        })  # fmt: skip
+        output.value(documents.of_event_summary(summary))
         return
     output.lines(_summary_lines(summary))
 

@@ -161,29 +161,12 @@ def _copy(workspace: Workspace, ref: SessionRef, out: Path, *, json_: bool) -> i
 
 def _object(found: Repair, full: bool, undo: str | None) -> dict[str, Any]:
     """The result, with the field names of docs/cli-json.md."""
-    done = found.done
-    document = {
-        "id": found.ref.session_id,
-        "path": found.ref.locator,
-        "changed": any(one.done != LEFT for one in found.copies) if done is None else done.changed,
-        "dry_run": found.dry_run,
-        "brought_in": [one.as_dict() for one in found.copies],
-        "remaining": [problem.as_dict() for problem in found.remaining],
-    }
-    if done is None:
+    document = documents.of_repair(found)
+    if found.done is None:
         return document
+    diff = found.done.diff.split("\n")
     return document | {
-        "problems": [problem.as_dict() for problem in done.problems],
-        "fixes": [fix.as_dict() for fix in done.fixes],
-        "mends": [change.as_dict() for change in done.mends],
-        "diff": "\n".join(line if full else _short(line, WHOLE) for line in done.diff.split("\n")),
-        "messages_before": done.messages_before,
-        "messages_after": done.messages_after,
-        "set_aside": done.set_aside,
-        "set_aside_in": done.set_aside_in,
-        "metadata_from": done.metadata_from,
-        "event_sealed": done.event_sealed,
-        "kept_in": done.kept_in,
+        "diff": "\n".join(line if full else _short(line, WHOLE) for line in diff),
         "undo": undo,
     }
 

@@ -27,12 +27,14 @@ from sessionary.model import (
     Severity,
     Skipped,
 )
+from sessionary.redaction import Redaction
 from sessionary.search.expression import Alternative
 from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks, composed, one_spaced
 from sessionary.search.pattern import Pattern
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.targets import Target
 from sessionary.search.text_parts import CALL, TITLE, Piece, pieces
+from sessionary.transcript.redacted import redacted_message, without_half_word
 
 AROUND = 240
 # Clocks of two machines differ, and a file may have been closed a little before its last message says.
@@ -132,12 +134,15 @@ class Search:
 
     Args:
         query: the conditions.
+        redaction: messages are matched, and hits are cut, after these rules: no hit depends on a secret. What
+            `stats` says of damage still does.
     """
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, redaction: Redaction | None = None) -> None:
         self.stats: SearchStats = SearchStats()
         self._query = query
         self._stopped = Event()
+        self._redaction = redaction
         # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
         self._alternatives = [
@@ -247,6 +252,8 @@ class Search:
         if query.roles or query.tools or query.errors or (query.parts and TITLE not in query.parts):
             return None
         time = None if target.changed is None else datetime.fromtimestamp(target.changed, UTC)
+        if self._redaction is not None:
+            title = self._redaction.text(without_half_word(title) or "")
         found = _best(self._alternatives, [Piece(TITLE, None, title)])
         if found is None or not self._in_time(target, time):
             return None
@@ -288,6 +295,8 @@ class Search:
     def _texts(self, message: Message) -> Iterator[Piece]:
         """Yield the texts to search."""
         query = self._query
+        if self._redaction is not None:
+            message = redacted_message(message, self._redaction)
         for piece in pieces(message, failed=query.errors):
             if query.tools and not (piece.part == CALL and piece.tool in query.tools):
                 continue

@@ -48,6 +48,15 @@ class Repair:
     remaining: list[Problem] = field(default_factory=list)
     done: Repaired | None = None
 
+    @property
+    def changed(self) -> bool:
+        """True if something was changed, or with `dry_run` would be."""
+        if self.done is not None:
+            return self.done.changed
+        from sessionary.sync.conflict_copies import LEFT
+
+        return any(one.done != LEFT for one in self.copies)
+
 
 class ForkPreview(NamedTuple):
     """What a fork would contain.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sessionary.catalog import Rows
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
     from sessionary.layouts.amplifier.project_rename import Move
+    from sessionary.redaction import Redaction
     from sessionary.search import Hit, Query, Search, SearchStats
     from sessionary.search import Target as SearchTarget
     from sessionary.sync.report import Report
@@ -143,6 +144,7 @@ class Workspace(Sessions):
         starred: bool = False,
         since: datetime | None = None,
         until: datetime | None = None,
+        summaries: Iterable[Summary] | None = None,
     ) -> builtins.list[Summary]:
         """Return the summary of every session, the newest first; sub-agents' sessions included.
 
@@ -158,6 +160,7 @@ class Workspace(Sessions):
             starred: only sessions with a star.
             since: only sessions that changed at this time or later; needs a time zone.
             until: only sessions that changed before.
+            summaries: choose from these; None for all sessions.
 
         Raises:
             NotFound: no project matches.
@@ -175,7 +178,7 @@ class Workspace(Sessions):
             () if tag is None else (tag,),
             starred,
         )
-        found = builtins.list(filter(wanted.holds, self.summaries()))
+        found = builtins.list(filter(wanted.holds, self.summaries() if summaries is None else summaries))
         if project is not None:
             found = self.of_project(project, found)
         if since is not None:
@@ -210,7 +213,13 @@ class Workspace(Sessions):
         return read_file(self._fs, str(target))
 
     def messages(
-        self, target: Target, first: int = 0, last: int | None = None, *, asides: bool = False
+        self,
+        target: Target,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        asides: bool = False,
+        redaction: Redaction | None = None,
     ) -> Iterator[Numbered]:
         """The messages of `read`, each with its index from 0, as in a `Hit`, and its turn.
 
@@ -219,14 +228,21 @@ class Workspace(Sessions):
             first: the first index.
             last: the last index; None for all.
             asides: the messages outside of the conversation too.
+            redaction: apply these rules to each text, see `secret_rules`.
         """
+        from dataclasses import replace
+
+        from sessionary.transcript.redacted import redacted_message
         from sessionary.transcript.typed import numbered
 
         for one in numbered(self.read(target), asides=asides):
             if last is not None and one.index > last:
                 return
-            if one.index >= first:
-                yield one
+            if one.index < first:
+                continue
+            yield one if redaction is None else replace(one, message=redacted_message(one.message, redaction))
+            if one.index == last and not asides:
+                return
 
     def follow(
         self,
@@ -397,6 +413,18 @@ class Workspace(Sessions):
 
         return import_file(path, self._by_kind["records"].home, self._fs)
 
+    def secret_rules(self) -> Redaction:
+        """The rules that mask secrets: the kept ones, and those of the user's rules file.
+
+        Raises:
+            Invalid: the rules file of the user is not valid.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.redaction import ALWAYS, Redaction
+        from sessionary.redaction.personal import load_rules
+
+        return Redaction({**load_rules(None, fs=self._fs), **ALWAYS})
+
     def diff(self, a: SessionRef, b: SessionRef, *, branch: int = 0, other_branch: int = 0) -> Comparison:
         """Two sessions beside each other, or branches of one: turns, tools, files, errors, tokens and cost.
 
@@ -437,6 +465,10 @@ class Workspace(Sessions):
         case: bool = False,
         fold: bool = False,
         limit: int = 0,
+        roles: Iterable[str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        redaction: Redaction | None = None,
     ) -> Hits:
         """Find the messages that match an expression, the newest sessions first.
 
@@ -450,6 +482,10 @@ class Workspace(Sessions):
             case: distinguish upper and lower case, of words.
             fold: ignore accents, of words.
             limit: stop after so many hits; 0 for no limit.
+            roles: with words, only messages of these roles; ``person``: the user wrote it.
+            since: with words, only messages of this time or later; needs a time zone.
+            until: with words, only messages before.
+            redaction: search the text that these rules leave, see `secret_rules`: no hit depends on a secret.
 
         Raises:
             Invalid: there are no words, or an operator has none.
@@ -463,8 +499,8 @@ class Workspace(Sessions):
             alternatives = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
             if not alternatives or not all(one.wanted for one in alternatives):
                 raise Invalid("a search needs words", hint="give at least one word that a message contains")
-            query = Query((), alternatives=alternatives)
-        search, asked = Search(query), builtins.list[SessionRef]()
+            query = Query((), frozenset(roles), since=since, until=until, alternatives=alternatives)
+        search, asked = Search(query, redaction), builtins.list[SessionRef]()
         for ref in self.refs() if refs is None else refs:
             if (fault := self.archived.fault(ref)) is None:
                 asked.append(ref)

@@ -38,7 +38,7 @@ class Paths:
         self._root = _Node()
         for path in [paths] if isinstance(paths, str) else paths:
             node = self._root
-            for step in _steps(path):
+            for step in steps_of(path):
                 node = node.children.setdefault(step, _Node())
             node.path = path
         self._root.prepare()
@@ -111,7 +111,8 @@ class _Node:
         return child.decode(item) if isinstance(item, msgspec.Raw) else item
 
 
-def _steps(path: str) -> list[str]:
+def steps_of(path: str) -> list[str]:
+    """The keys and indexes of a path. Raises Invalid if it is not one."""
     steps = _STEP.findall(path)
     if not steps or ".".join(steps) != path:
         raise Invalid(

@@ -1,0 +1,117 @@
+"""`sessionary mcp`: the MCP server, over standard input and output or over HTTP on this machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from pathlib import Path
+
+import click
+
+from sessionary.cli import homes, options, output
+from sessionary.cli.text import harmless
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, make_folder
+from sessionary.errors import Invalid, Unsupported
+from sessionary.xdg import xdg_folder
+
+
+@click.command(
+    "mcp",
+    epilog="""\b
+Examples:
+  sessionary mcp                       for the configuration of an agent
+  sessionary mcp --home /mnt/old/.amplifier
+  sessionary mcp --http 8765           streamable HTTP on this machine
+  claude mcp add sessionary -- sessionary mcp
+""",
+)
+@options.home
+@click.option("--allow-writes", is_flag=True, help="Let repair, fork and rewind change sessions.")
+@click.option(
+    "--http",
+    "--port",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve streamable HTTP on 127.0.0.1 instead of standard input and output; 0: a free port.",
+)
+@click.option("--no-redact", is_flag=True, help="Do not mask secrets in answers.")
+def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_redact: bool) -> int:
+    """Serve the sessions to agents, as tools of the Model Context Protocol.
+
+    The tools list, search, read, check, compare and export sessions. Answers have at most 4,000 tokens by
+    default, say what they leave out, and mark text of sessions as untrusted. Secrets are masked, and searches
+    run over the masked text. Without --allow-writes, the tools repair, fork and rewind only report what they
+    would do.
+
+    With --http, requests need the header `Authorization: Bearer TOKEN`. The token is new at each start; the
+    path of a file with it is printed, and only the user can read it.
+
+    The package needs its extra: pip install 'sessionary[mcp]'
+    """
+    try:
+        from sessionary.mcp import server as servers
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn"):
+            raise
+        raise _missing() from None
+    homes.workspace(home)  # a home that is missing is refused now, not in the first call
+    words = [] if home is None else ["--home", str(homes.folder(home))]
+    server = servers.build(
+        lambda: homes.workspace(home), redact=not no_redact, allow_writes=allow_writes, home=words
+    )
+    if port is None:
+        server.run("stdio")
+    else:
+        _serve_http(server, port)
+    return 0
+
+
+def _missing() -> Unsupported:
+    return Unsupported("the MCP server needs the package mcp", hint="pip install 'sessionary[mcp]'")
+
+
+def _serve_http(server: object, port: int) -> None:
+    """Serve with a new token, whose file is removed at the end."""
+    from mcp.server import MCPServer
+
+    from sessionary.mcp import http
+
+    assert isinstance(server, MCPServer)
+    try:
+        listener = http.listen(port)
+    except OSError as error:
+        hint = "give another port, or 0 for a free one"
+        raise Invalid(f"port {port} cannot be used: {error.strerror}", operation="mcp", hint=hint) from None
+    with listener:
+        token = secrets.token_urlsafe(32)
+        actual = listener.getsockname()[1]
+        place = _keep(token, actual)
+        try:
+            output.aside(f"http://{http.HOST}:{actual}{http.PATH}")
+            output.aside(harmless(f"token: {place}"))
+            signal.signal(
+                signal.SIGTERM, signal.default_int_handler
+            )  # so that the file of the token is removed
+            http.serve(server, listener, token)
+        finally:
+            atomic.forget_file(place)
+
+
+def _keep(token: str, port: int) -> str:
+    """Write the token to a file that only the user can read; return its path.
+
+    Raises:
+        Invalid: there is no place for it.
+        StorageFailed: it cannot be written.
+    """
+    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
+    if folder is None:
+        raise Invalid("there is no folder for the token", operation="mcp", hint="set XDG_STATE_HOME or HOME")
+    make_folder(OS_FS, folder)
+    place = os.path.join(folder, f"mcp-{port}.token")
+    atomic.forget_file(place)  # of a server that was killed
+    atomic.create(place, f"{token}\n".encode(), mode=0o600)
+    return place

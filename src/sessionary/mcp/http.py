@@ -1,0 +1,96 @@
+"""Streamable HTTP on this machine only, with a token.
+
+A page in a browser can reach every port of this machine, and each user of it too. So a request needs the token of this
+start, a `Host` that is this server, and, if a browser sent it, an origin that is this server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+MOST_BODY = 1 << 20
+"""Bytes of the largest request."""
+GRACE = 1
+"""Seconds that open responses get when the server ends."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def listen(port: int) -> socket.socket:
+    """A socket that listens on this machine only; port 0 chooses a free one.
+
+    Raises:
+        OSError: the port is taken, or reserved.
+    """
+    return socket.create_server((HOST, port))
+
+
+def serve(server: MCPServer, listener: socket.socket, token: str) -> None:
+    """Serve until the process is interrupted.
+
+    Args:
+        server: the server.
+        listener: see `listen`.
+        token: what each request must bear.
+    """
+    port = listener.getsockname()[1]
+    names = [f"{HOST}:{port}", f"localhost:{port}"]
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MOST_BODY,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+        ),
+    )
+    config = uvicorn.Config(
+        guarded(inner, token),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+    asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+
+
+def guarded(app: App, token: str) -> App:
+    """The app behind a check of the token and of what a browser says about the page that asks."""
+    expected = f"Bearer {token}".encode()
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+            return
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] != "http":
+            return
+        if headers.get(b"sec-fetch-site", b"same-origin") not in (b"same-origin", b"none"):
+            await _refuse(send, 403, b"cross-site request")
+        elif not hmac.compare_digest(headers.get(b"authorization", b""), expected):
+            await _refuse(send, 401, b"the header Authorization must be Bearer and the token of this server")
+        else:
+            await app(scope, receive, send)
+
+    return guard
+
+
+async def _refuse(send: Send, status: int, words: bytes) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(words))]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": words})
