@@ -82,6 +82,7 @@ def test_the_page_has_a_command_for_every_task() -> None:
         "sync",
         "serve",
         "import",
+        "mcp",
     }
 
 

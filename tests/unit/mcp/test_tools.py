@@ -66,7 +66,8 @@ def asking(base: Path, /, **options: Any) -> Ask:
             result = await client.call_tool(name, arguments)
         (content,) = result.content
         assert result.structured_content is None
-        text: str = content.text  # type: ignore[union-attr]
+        assert content.type == "text"
+        text = str(content.text)
         return text if result.is_error else json.loads(text)
 
     return lambda name, /, **arguments: asyncio.run(call(name, arguments))
