@@ -111,7 +111,7 @@ def test_what_http_refuses(home: Path) -> None:
         good = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
 
         def status(headers: dict[str, str], path: str = url) -> int:
-            return httpx2.post(path, json=QUESTION, headers=headers).status_code
+            return int(httpx2.post(path, json=QUESTION, headers=headers).status_code)
 
         assert status(good) == 200
         assert status(good | {"Origin": origin, "Sec-Fetch-Site": "same-origin"}) == 200
