@@ -134,7 +134,7 @@ def test_a_hostile_transcript_does_nothing(tmp_path: Path, page: Any) -> None:
         assert {url.split("/")[2] for url in asked if not url.startswith("data:")} == {link.split("/")[2]}
 
 
-def test_what_is_damaged_is_seen_and_explained(tmp_path: Path, page: Any) -> None:
+def test_what_is_damaged_is_seen_explained_repaired_and_undone(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "torn", "Torn", turn(1), tail=b'{"role": "us')
     write(tmp_path / "home", "well", "Well", turn(2))
     with serving(tmp_path, "--no-open") as process:
@@ -148,6 +148,13 @@ def test_what_is_damaged_is_seen_and_explained(tmp_path: Path, page: Any) -> Non
         page.keyboard.press("d")
         page.wait_for_selector("#drawer .found")
         assert "torn_tail" in page.inner_text("#drawer")
+        page.click("#drawer button:text('Repair')")
+        page.click("#drawer button:text('Repair now')")
+        page.wait_for_selector("text=Repair: done.")
+        page.wait_for_selector(".session-head .health.well")
+        page.click("#drawer button:text('Undo')")
+        page.wait_for_selector("text=Undone.")
+        page.wait_for_selector(".session-head .health.lost_data")
 
 
 @pytest.mark.parametrize("width", [360, 1000])

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from sessionary.errors import Invalid, Locked, NotFound, SessionaryError, Unsupported
 from sessionary.viewer import finding, transcript
+from sessionary.viewer.actions import Actions
 from sessionary.viewer.guard import Guard
 from sessionary.viewer.library import Library
 from sessionary.viewer.rendering import html_of
@@ -44,6 +45,7 @@ class Viewer:
 
     def __init__(self, library: Library, *, read_only: bool) -> None:
         self._library = library
+        self._actions = Actions(library, read_only=read_only)
         self._read_only = read_only
 
     def routes(self) -> list[Route]:
@@ -60,6 +62,9 @@ class Viewer:
             Route("/api/session/{key}/message/{index:int}", self.message),
             Route("/api/session/{key}/health", self.health),
             Route("/api/session/{key}/resume", self.resume),
+            Route("/api/session/{key}/actions", self.actions),
+            Route("/api/session/{key}/actions/{name}", self.act, methods=["POST"]),
+            Route("/api/undo/{number}", self.undo, methods=["POST"]),
         ]
 
     async def about(self, request: Request) -> Response:
@@ -125,6 +130,21 @@ class Viewer:
             }
 
         return _json(await run_in_threadpool(found))
+
+    async def actions(self, request: Request) -> Response:
+        """The names of what may be changed in a session."""
+        key = request.path_params["key"]
+        return _json(await run_in_threadpool(lambda: self._actions.granted(self._library.place(key))))
+
+    async def act(self, request: Request) -> Response:
+        """Carry out an action, or say what it would do: without ``"dry_run": false`` nothing is written."""
+        given = msgspec.json.decode(await _body(request), type=dict[str, Any])
+        name, key = request.path_params["name"], request.path_params["key"]
+        return _json(await run_in_threadpool(self._actions.run, name, key, given))
+
+    async def undo(self, request: Request) -> Response:
+        """Undo a change that this server made."""
+        return _json(await run_in_threadpool(self._actions.undo, request.path_params["number"]))
 
 
 async def render(request: Request) -> Response:

@@ -56,6 +56,7 @@ def _bound(port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((HOST, port))
+        found.listen()  # until then another process could bind the same port
     except BaseException:
         found.close()
         raise

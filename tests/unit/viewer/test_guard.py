@@ -20,6 +20,7 @@ ROUTES = (
     "/api/session/0/message/0",
     "/api/session/0/health",
     "/api/session/0/resume",
+    "/api/session/0/actions",
 )
 
 

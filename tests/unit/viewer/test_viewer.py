@@ -317,3 +317,72 @@ def test_the_command_to_continue_is_refused_with_the_reason(client: TestClient, 
     found = client.get(f"/api/session/{key(client, 'one')}/resume")
     assert found.status_code == 200
     assert found.json()["command"][-1].endswith("one")
+
+
+def act(client: TestClient, session: str, action: str, **given: Any) -> Any:
+    return client.post(f"/api/session/{key(client, session)}/actions/{action}", json=given)
+
+
+def test_a_repair_is_previewed_done_and_undone(client: TestClient, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES, tail=b'{"role": "us')
+    before = (folder / "transcript.jsonl").read_bytes()
+    preview = act(client, "one", "repair").json()
+    assert (preview["changed"], preview["fixes"][0]["line"]) == (True, 5)
+    assert "undo" not in preview
+    assert (folder / "transcript.jsonl").read_bytes() == before
+    done = act(client, "one", "repair", dry_run=False).json()
+    assert done["remaining"] == []
+    assert client.get("/api/sessions").json()["rows"][0]["health"] in ("ok", "note")
+    assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "repair"
+    assert (folder / "transcript.jsonl").read_bytes() == before
+    assert client.post(f"/api/undo/{done['undo']}", json={}).status_code == 404
+
+
+def test_a_session_is_renamed_rewound_and_moved_to_the_trash(client: TestClient, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES + MESSAGES, name="Old")
+    assert act(client, "one", "rename", name="New").json() == {"before": "Old"}
+    assert client.get("/api/sessions").json()["rows"][0]["title"] == "Old"
+    assert act(client, "one", "rename", name="New", dry_run=False).json() == {"before": "Old"}
+    assert client.get("/api/sessions").json()["rows"][0]["title"] == "New"
+    assert act(client, "one", "rewind", turn=1).json()["messages_dropped"] == 4
+    assert act(client, "one", "rewind", turn=1, dry_run=False).json()["messages_kept"] == 4
+    assert act(client, "one", "rewind").status_code == 400
+    assert act(client, "one", "trash").json()["messages"] == 4
+    gone = act(client, "one", "trash", dry_run=False).json()
+    assert not folder.exists()
+    assert client.get("/api/sessions").json()["total"] == 0
+    assert client.post(f"/api/undo/{gone['undo']}", json={}).status_code == 200
+    assert folder.exists()
+
+
+def test_a_read_only_server_changes_nothing(tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES, tail=b"{")
+    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
+    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
+    client = TestClient(viewer_app(library, TOKEN, 80, read_only=True), headers=headers)
+    assert client.get(f"/api/session/{key(client, 'one')}/actions").json() == []
+    for name in ("repair", "rewind", "rename", "trash"):
+        refused = client.post(
+            f"/api/session/{key(client, 'one')}/actions/{name}", json={"turn": 0, "dry_run": False}
+        )
+        assert refused.status_code == 409
+        assert "--read-only" in refused.json()["hint"]
+    assert client.post("/api/undo/0", json={}).status_code == 409
+    assert (folder / "transcript.jsonl").read_bytes().endswith(b"{")
+
+
+def test_sessions_of_other_agents_are_only_read(client: TestClient, tmp_path: Path) -> None:
+    file = tmp_path / "projects" / "-p" / "0b3c8a52-0000-4000-8000-000000000001.jsonl"
+    file.parent.mkdir(parents=True)
+    record = {
+        "type": "user",
+        "uuid": "u",
+        "parentUuid": None,
+        "sessionId": file.stem,
+        "message": {"role": "user", "content": "hi"},
+    }
+    file.write_text(json.dumps(record) + "\n{")
+    assert client.get("/api/sessions").json()["rows"][0]["kind"] == "claude_code"
+    assert client.get(f"/api/session/{key(client, file.stem)}/actions").json() == []
+    assert act(client, file.stem, "trash", dry_run=False).status_code == 409
+    assert file.exists()

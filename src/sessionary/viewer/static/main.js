@@ -1,5 +1,6 @@
 // The page: addresses, keys, search, and what is open.
 import { events, get, takeToken } from "./api.js";
+import { drawActions } from "./actions.js";
 import { ago, byId, bytes, copy, el, plural } from "./dom.js";
 import { HEALTH, SessionList } from "./list.js";
 import { hasError, isPrompt } from "./item.js";
@@ -11,7 +12,7 @@ let list, session = null, searching = null;
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
   ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter goes on"], ["l", "skim: prompts and final answers"],
-  ["b", "messages of left branches"], ["d", "health"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
+  ["b", "messages of left branches"], ["d", "health and changes"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
 
 function route() {
@@ -44,13 +45,24 @@ function welcome() {
 
 async function showDrawer(name, data) {
   const drawer = byId("drawer"), body = el("div", { class: "body" });
-  drawer.replaceChildren(el("header", {}, el("h2", {}, name === "health" ? "Health" : "Continue this session"), el("button", { "aria-label": "Close", onclick: closeDrawer }, "×")), body);
+  drawer.replaceChildren(el("header", {}, el("h2", {}, name === "health" ? "Health and changes" : "Continue this session"), el("button", { "aria-label": "Close", onclick: closeDrawer }, "×")), body);
   drawer.hidden = false;
   if (name === "health") {
-    try { body.append(...drawProblems((await get(`${session.base}/health`)).problems)); } catch (error) { body.append(failed(error)); }
+    try { body.append(...await drawActions(session, changed), ...drawProblems((await get(`${session.base}/health`)).problems)); } catch (error) { body.append(failed(error)); }
   } else if (data.error) body.append(failed(data.error));
   else body.append(el("pre", {}, data.line), el("button", { onclick: (event) => copy(data.line, event.target) }, "copy"), ...(data.problems.length ? drawProblems(data.problems) : []));
   drawer.querySelector("button").focus();
+}
+
+// After a change the list is read again; the notice with its undo stays in sight.
+async function changed(name, notice) {
+  await list.refresh();
+  const row = list.byKey.get(session?.row.key);
+  if (session && row) { session.row = row; session.drawHead(); }
+  const drawer = byId("drawer");
+  if (session && row) for (const old of drawer.querySelectorAll(".found")) old.remove();
+  if (session && row) drawer.querySelector(".body").append(...drawProblems((await get(`${session.base}/health`)).problems));
+  notice.scrollIntoView({ block: "nearest" });
 }
 
 const failed = (error) => el("p", { class: "problem" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null);
