@@ -308,3 +308,29 @@ def test_the_label_of_a_moved_session_is_old_or_new(tmp_path: Path) -> None:
     report = crash_sweep(moved, run, check, tmp_path)
     assert report.states > 3
     assert not report.violations, report.describe()
+
+
+def test_a_repair_loses_no_byte(tmp_path: Path) -> None:
+    damaged = b'{"n":1,"at":"x","op'
+
+    def broken(folder: str) -> None:
+        setup(folder)
+        path = Path(journal(folder).path)
+        begin, rest = path.read_bytes().split(b"\n", 1)
+        path.write_bytes(b"\n".join([begin, damaged, rest]))
+
+    def run(fs: RecordingFs) -> None:
+        layout = RecordsSyncLayout(Path(fs.root, "f"), fs)
+        layout.repair(next(layout.discover()), dry_run=False)
+        fs.mark("repaired")
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        one = journal(folder)
+        assert world_of(one) == (["a", "c"], {"x": 1})
+        asides = [path.read_bytes() for path in Path(folder, "f").glob("*.corrupt-*")]
+        assert damaged + b"\n" in asides or (not acked and damaged in Path(one.path).read_bytes())
+        assert not acked or not one.skipped
+
+    report = crash_sweep(broken, run, check, tmp_path)
+    assert report.states > 5
+    assert not report.violations, report.describe()

@@ -17,6 +17,7 @@ from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import ForkResult, Restored, Rewound, is_top_level_session
+from sessionary.layouts.base import Capability
 from sessionary.model import PERSON, SessionRef
 from sessionary.workspace import ForkPreview, Workspace, documents
 
@@ -125,7 +126,7 @@ def fork_command(
             unique=not by_path,
         )
     new = str(made.session_dir) if by_path else made.session_id
-    undo = formatting.command(home, "trash", new)
+    undo = formatting.command(home, "trash", new) if workspace.grants(ref, Capability.CHANGES) else None
     if json_:
         output.value(documents.of_fork(ref, made) | {"undo": undo})
         return 0
@@ -134,7 +135,8 @@ def fork_command(
     if not is_top_level_session(made.session_id):
         output.aside("note: amplifier reads an id with an underscore as a sub-agent's and does not list it")
     print_command("show it", formatting.command(home, "show", new))
-    print_command("undo", undo)
+    if undo is not None:
+        print_command("undo", undo)
     return 0
 
 

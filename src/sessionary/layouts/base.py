@@ -262,6 +262,94 @@ class LooksInFolders(Protocol):
         ...
 
 
+class Rewinding(NamedTuple):
+    """What a rewind did, or would do.
+
+    Attributes:
+        to_turn: the last turn after it.
+        turns: the turns before it.
+        messages_kept, messages_dropped: the messages that stay, and those that do not.
+    """
+
+    to_turn: int
+    turns: int
+    messages_kept: int
+    messages_dropped: int
+
+
+class Forked(NamedTuple):
+    """What a fork made, or would make.
+
+    Attributes:
+        session_id: the new session.
+        path: where it lies.
+        turn: the last turn in it.
+        turns: the turns of the session that it comes from.
+        messages: the messages in it.
+    """
+
+    session_id: str
+    path: str
+    turn: int
+    turns: int
+    messages: int
+
+
+class MovedAside(NamedTuple):
+    """The damaged lines that a repair moved, each with its number and its bytes, and the file that has them now.
+
+    The file is None if there are none, or nothing was written.
+    """
+
+    lines: list[tuple[int, int]]
+    path: str | None
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """A layout that repairs, rewinds and forks its sessions itself, and grants no `Capability.CHANGES`."""
+
+    def repair(self, ref: SessionRef, *, dry_run: bool) -> MovedAside:
+        """Move damaged lines, which no reader uses, into a file beside the session.
+
+        Durability: when this returns, it survives a power cut; until then the old file does.
+
+        Raises:
+            Locked: another process holds the session.
+            StorageFailed: it cannot be written.
+        """
+        ...
+
+    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
+        """Drop all messages behind a turn, 0 meaning before the first. Nothing is erased.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            Invalid: the turn does not exist.
+            Unsupported: its framework has to do that.
+            Locked, StorageFailed: as `repair`.
+        """
+        ...
+
+    def fork(self, ref: SessionRef, turn: int | None, session_id: str | None, *, dry_run: bool) -> Forked:
+        """Create a session from the first turns of another one.
+
+        Args:
+            ref: the other one; it stays unchanged.
+            turn: the last turn; None for all.
+            session_id: the id of the new session; None for a new UUID.
+            dry_run: write nothing.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            AlreadyExists: the id exists.
+            Invalid, Unsupported, Locked, StorageFailed: as `rewind`.
+        """
+        ...
+
+
 class Recency(NamedTuple):
     """When a conversation changed, by its last bytes and its stat alone.
 

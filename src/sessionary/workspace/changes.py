@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionary.disk.fs import Fs, is_folder, is_there
@@ -17,13 +18,13 @@ from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, Sto
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability
+from sessionary.layouts.base import Capability, Changes, Forked, MovedAside, Rewinding
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
 
 if TYPE_CHECKING:
-    from sessionary.layouts.amplifier import Repaired, SessionStore, Undone
+    from sessionary.layouts.amplifier import ForkResult, Repaired, Rewound, SessionStore, Undone
     from sessionary.sync.conflict_copies import BroughtIn
 
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
@@ -154,12 +155,69 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
     if store is not None:
         done = store.repair(ref.session_id, dry_run=dry_run, **how)
         return Repair(ref, dry_run, copies, done.remaining, done)
+    own = sessions.layout_of(ref)
+    if isinstance(own, Changes):
+        before = [problem for problem in own.check(ref) if problem.severity > Severity.note]
+        moved = own.repair(ref, dry_run=dry_run)
+        return _moved_aside(sessions, ref, copies, before, moved, dry_run=dry_run)
     if not copies:
         sessions.require(ref, Capability.CHANGES, "repair")
     remaining = [
         problem for problem in sessions.layout_of(ref).check(ref) if problem.severity > Severity.note
     ]
     return Repair(ref, dry_run, copies, remaining)
+
+
+def _moved_aside(
+    sessions: Sessions,
+    ref: SessionRef,
+    copies: list[BroughtIn],
+    before: list[Problem],
+    moved: MovedAside,
+    *,
+    dry_run: bool,
+) -> Repair:
+    from sessionary.layouts.amplifier.repairing import Repaired
+    from sessionary.layouts.amplifier.salvage import Fix
+
+    codes = {problem.line: problem.code for problem in before if problem.line is not None}
+    after = (
+        before
+        if dry_run
+        else [one for one in sessions.layout_of(ref).check(ref) if one.severity > Severity.note]
+    )
+    messages = sessions.summary(ref).messages
+    done = Repaired(
+        ref.session_id,
+        bool(moved.lines),
+        dry_run,
+        problems=before,
+        remaining=[one for one in after if not dry_run or one.line not in dict(moved.lines)],
+        fixes=[Fix(line, codes.get(line, "not_json"), "set aside", size) for line, size in moved.lines],
+        messages_before=messages,
+        messages_after=messages,
+        set_aside=sum(size for _, size in moved.lines),
+        set_aside_in=moved.path,
+    )
+    return Repair(ref, dry_run, copies, done.remaining, done)
+
+
+def rewound(ref: SessionRef, done: Rewinding, *, dry_run: bool) -> Rewound:
+    """The result of `Changes.rewind` as that of `Workspace.rewind`."""
+    from sessionary.layouts.amplifier.rewinding import Rewound
+
+    changed = done.messages_dropped > 0
+    return Rewound(
+        ref.session_id, done.to_turn, done.turns, done.messages_kept, done.messages_dropped,
+        changed=changed, dry_run=dry_run,
+    )  # fmt: skip
+
+
+def forked(parent: SessionRef, made: Forked) -> ForkResult:
+    """The result of `Changes.fork` as that of `Workspace.fork`."""
+    from sessionary.layouts.amplifier.forks import ForkResult
+
+    return ForkResult(made.session_id, Path(made.path), parent.session_id, made.turn, made.messages)
 
 
 def preview_fork(ref: SessionRef, fs: Fs, turn: int | None, on_incomplete: str) -> ForkPreview:

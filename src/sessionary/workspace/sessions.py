@@ -20,7 +20,7 @@ from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, U
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Layout, LooksInFolders
+from sessionary.layouts.base import Capability, Changes, Layout, LooksInFolders
 from sessionary.layouts.session_ids import LATEST
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
@@ -235,11 +235,14 @@ class Sessions:
         if self.grants(ref, capability):
             return
         own = f"`sessionary {ref.kind} -h` lists its commands"
+        read = _only_read(operation)
+        if isinstance(self._of_kind(ref), Changes):
+            read = "`sessionary repair`, `rewind` and `fork` support them"
         raise Unsupported(
             f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
             session=ref.session_id,
             path=ref.locator,
-            hint=own if ref.kind in IN_PROJECTS else _only_read(operation),
+            hint=own if ref.kind in IN_PROJECTS else read,
         )
 
     def is_nested(self, ref: SessionRef) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessionary.errors import Invalid, NotFound, StorageFailed
-from sessionary.layouts.base import Capability, ChecksHome
+from sessionary.layouts.base import Capability, Changes, ChecksHome
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
@@ -686,6 +686,8 @@ class Workspace(Sessions):
         Raises:
             Invalid: the turn does not exist.
         """
+        if isinstance(layout := self.layout_of(ref), Changes):
+            return changes.rewound(ref, layout.rewind(ref, turn, dry_run=dry_run), dry_run=dry_run)
         return self._store(ref, "rewind").rewind(ref.session_id, turn, dry_run=dry_run)
 
     def fork(
@@ -714,6 +716,11 @@ class Workspace(Sessions):
             Invalid: the turn does not exist.
             AlreadyExists: the id exists.
         """
+        if isinstance(layout := self.layout_of(ref), Changes):
+            made = layout.fork(ref, turn, session_id, dry_run=False)
+            if name is not None and (new := layout.ref_for_path(Path(made.path))) is not None:
+                self._set_label(new, name)
+            return changes.forked(ref, made)
         store = self._store(ref, "fork")
         if session_id is not None:
             changes.refuse_known(self, ref, session_id, self._fs, unique)
@@ -736,6 +743,9 @@ class Workspace(Sessions):
         unique: bool = True,
     ) -> ForkPreview:
         """What `fork` would create. Raises as `fork`, and writes nothing."""
+        if isinstance(layout := self.layout_of(ref), Changes):
+            made = layout.fork(ref, turn, session_id, dry_run=True)
+            return ForkPreview(made.turn, made.turns, made.messages, 0, "", "")
         self._store(ref, "fork")
         if session_id is not None:
             changes.refuse_known(self, ref, session_id, self._fs, unique)
@@ -763,12 +773,16 @@ class Workspace(Sessions):
             Unsupported: it is a work session, a brainstorm or a feature, which have names of their own.
         """
         if not self.grants(ref, Capability.CHANGES) and ref.kind not in IN_PROJECTS:
-            text = None if name is None else " ".join(name.split()) or None
-            return self._labels.change(ref, lambda one: replace(one, name=text)).name
+            return self._set_label(ref, name)
         store = self._store(ref, "rename")
         before = store.get_metadata(ref.session_id).get("name")
         store.update_metadata(ref.session_id, {"name": name})
         return before if isinstance(before, str) and before.strip() else None
+
+    def _set_label(self, ref: SessionRef, name: str | None) -> str | None:
+        """Keep the name of a session whose store has no place for it; return the one that it had."""
+        text = None if name is None else " ".join(name.split()) or None
+        return self._labels.change(ref, lambda one: replace(one, name=text)).name
 
     def tag(self, ref: SessionRef, add: Iterable[str] = (), remove: Iterable[str] = ()) -> builtins.list[str]:
         """Add tags to a session of any kind and remove others; return the tags that it had.

@@ -22,6 +22,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from sessionary.disk import atomic
 from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
@@ -95,12 +96,14 @@ class RecordJournal:
         scope: what else names the session, as the application and the user.
         durability: ``full`` (default: what was acknowledged survives a power cut), ``batch`` or ``none``.
         chain: whether each record of a new session holds the hash of the record before it.
+        parent: the session that a new one is forked from.
 
     Raises:
         InvalidId: an id or a scope with a lone surrogate.
 
     Attributes:
         path: the file.
+        session_id: the id.
         skipped: lines that could not be read, as (byte, length); they are kept in the file and change nothing.
         guard: held during each call; hold it to make several calls that no other thread comes between.
     """
@@ -114,6 +117,7 @@ class RecordJournal:
         *,
         durability: str = "full",
         chain: bool = False,
+        parent: str | None = None,
     ) -> None:
         if not all(map(is_plain, (session_id, *scope))):
             raise InvalidId(f"the id {session_id!r} holds half a character", session=session_id)
@@ -121,7 +125,8 @@ class RecordJournal:
         self.path: str = os.path.join(root, file_name(scope, session_id))
         self.skipped: list[tuple[int, int]] = []
         self._durability: Durability = check_durability(durability)
-        self._begin = Begin(FORMAT, framework, session_id, list(scope), chain)
+        self._begin = Begin(FORMAT, framework, session_id, list(scope), chain, parent or UNSET)
+        self.session_id: str = session_id
         self.guard = threading.RLock()
         self._bind(OS_FS, partial(datetime.now, UTC))
         self._restart()
@@ -382,7 +387,7 @@ class RecordJournal:
         while data := _whole_lines(self._fs, fd, self._end, size):
             self._replay(data)
         tail = read_at(self._fs, fd, size - self._end, self._end)
-        if tail and _decoded(tail) is not None:  # a whole record; the next writer adds its newline
+        if tail and decoded(tail) is not None:  # a whole record; the next writer adds its newline
             self._replay(tail + b"\n")
             self._end, self._seam = size, tail[-_SEAM:]
         self._stamp = (found.st_dev, found.st_ino, size, found.st_mtime_ns)
@@ -408,10 +413,10 @@ class RecordJournal:
 
     def _start_at_snapshot(self, fd: int, size: int) -> None:
         """Apply the last snapshot, and the lines whose items stand. Does nothing if it cannot be read."""
-        newest = _decoded(_last_line(self._fs, fd, size))
+        newest = decoded(_last_line(self._fs, fd, size))
         at = -1 if newest is None else newest.snap
         line = _line_at(self._fs, fd, at, size) if at >= 0 else b""
-        snapshot = _decoded(line)
+        snapshot = decoded(line)
         if snapshot is None or snapshot.op != SNAPSHOT or snapshot.byte != at:
             return  # also where lines before it were removed: its offsets are those of the old file
         if any(not 0 <= begin < end <= at for begin, end in snapshot.lines):
@@ -425,7 +430,7 @@ class RecordJournal:
         self._replay(line + b"\n")
 
     def _decoded(self, line: bytes, byte: int) -> Line | None:
-        record = _decoded(line)
+        record = decoded(line)
         if record is None:
             if line.strip():
                 self.skipped.append((byte, len(line)))
@@ -470,7 +475,8 @@ def _whole_lines(fs: Fs, fd: int, begin: int, size: int) -> bytes:
     return b""
 
 
-def _decoded(line: bytes) -> Line | None:
+def decoded(line: bytes) -> Line | None:
+    """A line of a journal as a record; None if it is none."""
     try:
         return _decode_line(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -541,7 +547,7 @@ def newest_change(path: str, fs: Fs = OS_FS) -> Line | None:
     try:
         fd = fs.open(path, READ)
         try:
-            return _decoded(_last_line(fs, fd, fs.fstat(fd).st_size))
+            return decoded(_last_line(fs, fd, fs.fstat(fd).st_size))
         finally:
             fs.close(fd)
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, MayMatch
+from sessionary.layouts.base import Capability, Forked, MayMatch, MovedAside, Rewinding
 from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of, project_of
 from sessionary.model import Cursor, Header, Item, SessionRef
 from sessionary.xdg import data_folder
@@ -68,3 +68,18 @@ class RecordsLayout(AgentLayout):
 
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         return self.read(ref, after)
+
+    def repair(self, ref: SessionRef, *, dry_run: bool) -> MovedAside:
+        from sessionary.layouts.records import changes
+
+        return changes.repair(self._fs, ref, dry_run=dry_run)
+
+    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
+        from sessionary.layouts.records import changes
+
+        return changes.rewind(self._fs, ref, turn, dry_run=dry_run)
+
+    def fork(self, ref: SessionRef, turn: int | None, session_id: str | None, *, dry_run: bool) -> Forked:
+        from sessionary.layouts.records import changes
+
+        return changes.fork(self._fs, ref, turn, session_id, dry_run=dry_run)
