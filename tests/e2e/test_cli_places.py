@@ -1,5 +1,6 @@
 """Where commands look: the home and the project that are named, by default, and what is said where nothing is."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,48 @@ def test_without_any_sessions_the_doctor_is_named(
     assert result.err == "No sessions yet: `sessionary doctor` shows where they were looked for.\n"
 
 
-def test_a_second_home_is_refused_and_not_passed_over(run: Run, tmp_path: Path) -> None:
-    result = run("list", "--home", str(tmp_path), "--home", str(tmp_path))
-    assert result.code == 2
-    assert "give --home once; without it the sessions of all agents are used" in result.err
+def claude(home: Path, name: str, text: str) -> None:
+    place = home / "projects" / "-app"
+    place.mkdir(parents=True, exist_ok=True)
+    record = {"type": "user", "uuid": "u1", "cwd": "/app", "message": {"role": "user", "content": text}}
+    (place / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
+
+
+def test_several_homes_are_listed_together_and_a_session_in_two_is_one_row(run: Run, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    claude(one, "aaaaaaaa-0000", "in both, first")
+    claude(two, "aaaaaaaa-0000", "in both, second")
+    claude(two, "bbbbbbbb-0000", "only in the second")
+    places = ["--home", str(one), "--home", str(two)]
+    rows = json.loads(run("list", *places, "--json").out)
+    assert sorted(row["title"] for row in rows) == ["in both, first", "only in the second"]
+    assert "only in the second" in run("show", "bbbbbbbb", *places).out
+    assert "in both, first" in run("show", "aaaaaaaa", *places).out
+    assert len(json.loads(run("search", "both", *places, "--json").out)["hits"]) == 1
+    assert run("list", "--home", str(one), "--home", str(tmp_path / "missing")).code == 10
+
+
+def test_homes_of_the_settings_are_read_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    claude(tmp_path / ".claude", "aaaaaaaa-0000", "usual")
+    claude(tmp_path / "old", "bbbbbbbb-0000", "old")
+    settings = tmp_path / "config" / "sessionary" / "homes.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"claude_code": [str(tmp_path / "old")]}))
+    assert sorted(row["title"] for row in json.loads(run("list", "--json").out)) == ["old", "usual"]
+    for wrong, words in (
+        ("[1]", "is not an object"),
+        ('{"x": []}', "no agent of kind x"),
+        ('{"pi": "x"}', "needs a list"),
+    ):
+        settings.write_text(wrong)
+        result = run("list")
+        assert (result.code, words in result.err, str(settings) in result.err) == (12, True, True)
 
 
 PLACED = [

@@ -98,6 +98,8 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def command(home: Path | None, name: str, *words: str) -> str:
-    """A command line to copy, for the same home."""
-    place = [] if home is None else ["--home", str(home)]
+    """A command line to copy, for the same homes."""
+    from sessionary.cli.homes import named
+
+    place = [word for one in named(home) for word in ("--home", str(one))]
     return shell_line(["sessionary", name, *place, *words])

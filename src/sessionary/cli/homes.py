@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+
+import click
 
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.workspace import Workspace, check_folder, check_store
+from sessionary.workspace.homes import homes_of_user
 
 VARIABLE = "SESSIONARY_HOME"
+HOMES = "sessionary.homes"
+"""Where the context of a command has all values of `--home`."""
 
 
 def folder(home: Path | None) -> Path:
@@ -30,8 +36,8 @@ def check_named(home: Path | None) -> None:
 def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     """The workspace of a command.
 
-    With `--home` all sessions are those of that folder. Otherwise the sessions of the project in the current
-    folder are included.
+    With `--home` all sessions are those of these folders. Otherwise those of the homes in `homes.json` and of the
+    project in the current folder are included.
 
     Args:
         home: the value of `--home`.
@@ -40,7 +46,21 @@ def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     Raises:
         NotFound: the home that was named is missing, or holds no store.
     """
-    place = folder(home)
+    places = [folder(one) for one in named(home)] or [folder(None)]
     if must_exist and (home is not None or os.environ.get(VARIABLE)):
-        check_store(place, named_by=VARIABLE if home is None else "--home")
-    return Workspace(place if home is not None else {AmplifierLayout.name: place})
+        for place in places:
+            check_store(place, named_by=VARIABLE if home is None else "--home")
+    if home is not None:
+        return Workspace(places)
+    homes = homes_of_user()
+    homes[AmplifierLayout.name] = [*places, *homes.get(AmplifierLayout.name, [])[1:]]
+    return Workspace(homes)
+
+
+def named(home: Path | None) -> Sequence[Path]:
+    """All values of `--home` of this command, the first of which is `home`."""
+    if home is None:
+        return ()
+    context = click.get_current_context(silent=True)
+    values: tuple[Path, ...] = context.meta.get(HOMES, ()) if context is not None else ()
+    return values if home in values else (home,)

@@ -18,14 +18,17 @@ PARTLY = 3
 
 
 def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> Path | None:
-    """The one value. When the command has ended, print the .gitignore hint if sessions lie in a git work tree."""
-    if len(values) > 1:
-        raise click.UsageError("give --home once; without it the sessions of all agents are used")
+    """The first value; all of them are kept for `homes.workspace`.
+
+    When the command has ended, print the .gitignore hint if sessions lie in a git work tree.
+    """
+    from sessionary.cli.homes import HOMES, workspace
+
+    ctx.meta[HOMES] = values
     value = values[0] if values else None
 
     def hint() -> None:
         from sessionary.cli.gitignore_hint import print_once
-        from sessionary.cli.homes import workspace
 
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
             print_once(workspace(value, must_exist=False).layouts)
@@ -39,10 +42,10 @@ home = click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    multiple=True,  # to refuse several, of which click would take the last one
+    multiple=True,
     callback=_home,
     help="Only the sessions in this folder, such as ~/.claude (default: those of all agents; of Amplifier those in "
-    "$SESSIONARY_HOME, else ~/.amplifier).",
+    "$SESSIONARY_HOME, else ~/.amplifier). May be repeated.",
 )
 
 

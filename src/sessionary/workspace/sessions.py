@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from sessionary.sync.bindings import Bindings
     from sessionary.sync.identity import Repositories
 
+Homes = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]] | None
+"""Where sessions are looked for: in one folder or several, or for some kinds in others than their own."""
 _SHOWN = 20
 
 
@@ -44,7 +46,7 @@ class Sessions:
 
     def __init__(
         self,
-        homes: Path | Mapping[str, Path] | None = None,
+        homes: Homes = None,
         root: Path | None = None,
         *,
         fs: Fs = OS_FS,
@@ -53,21 +55,35 @@ class Sessions:
         agents = (AmplifierLayout.name, *(one.name for one in registry.LAYOUTS))
         if isinstance(homes, Mapping) and (unknown := sorted(homes.keys() - set(agents))):
             raise Invalid(f"no agent of kind {unknown[0]}", hint=f"homes are given for {', '.join(agents)}")
-        self.home: Path = _home_of(homes, AmplifierLayout.name, HOME)
-        """The home of amplifier, or the one folder."""
-        self.is_narrowed: bool = isinstance(homes, Path)
-        """True if all sessions are those of one folder."""
+        self.is_narrowed: bool = homes is not None and not isinstance(homes, Mapping)
+        """True if all sessions are those of the given folders."""
+        places = _homes_of(homes, AmplifierLayout.name, HOME)
+        self.home: Path = places[0]
+        """The home of amplifier, or the first of the folders."""
         self._fs = fs
-        self._root = root or (self.home if isinstance(homes, Path) else Path.cwd())
+        self._root = root or (self.home if self.is_narrowed else Path.cwd())
+        roots = places if self.is_narrowed and root is None else [self._root]
         self.catalog: Catalog = Catalog(cache or cache_folder())
         self._amplifier = AmplifierLayout(self.home, fs)
         self.layouts: Sequence[Layout] = (
             self._amplifier,
-            *(one(_home_of(homes, one.name, one.default_home()), fs) for one in registry.LAYOUTS),
-            *(layout_in(self._root, kind, fs) for kind in IN_PROJECTS if has_sessions(self._root, kind, fs)),
+            *(AmplifierLayout(place, fs) for place in places[1:]),
+            *(
+                one(place, fs)
+                for one in registry.LAYOUTS
+                for place in _homes_of(homes, one.name, one.default_home())
+            ),
+            *(
+                layout_in(place, kind, fs)
+                for kind in IN_PROJECTS
+                for place in roots
+                if has_sessions(place, kind, fs)
+            ),
         )
         self._labels = Labels(fs)
-        self._by_kind = {layout.name: layout for layout in self.layouts}
+        self._of_kinds: dict[str, list[Layout]] = {}
+        for layout in self.layouts:
+            self._of_kinds.setdefault(layout.name, []).append(layout)
         self.archived: ArchiveView = ArchiveView(
             ((layout.name, str(layout.home)) for layout in self.layouts),
             {AmplifierLayout.name: AmplifierLayout, **{one.name: one for one in registry.LAYOUTS}},
@@ -76,7 +92,7 @@ class Sessions:
         )
         """The sessions that only the archive has any more."""
         for layout in self.layouts:
-            if isinstance(layout, LooksInFolders) and not isinstance(homes, Path):
+            if isinstance(layout, LooksInFolders) and not self.is_narrowed:
                 layout.look_in(self._project_folders)
 
     def _project_folders(self) -> Iterator[str]:
@@ -91,7 +107,7 @@ class Sessions:
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order, then those that only the archive has any more."""
         seen = set[Key]()
-        found = (_noted(layout.discover(), _key, seen) for layout in self.layouts)
+        found = (_noted(layout.discover(), _key, seen, set(seen)) for layout in self.layouts)
         return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
     def summaries(self) -> Iterator[Summary]:
@@ -101,7 +117,10 @@ class Sessions:
             Corrupt: the file of names and tags is damaged.
         """
         seen = set[Key]()
-        found = (_noted(self.catalog.summaries(one), lambda one: _key(one.ref), seen) for one in self.layouts)
+        found = (
+            _noted(self.catalog.summaries(one), lambda one: _key(one.ref), seen, set(seen))
+            for one in self.layouts
+        )
         return labelled(in_turn(chain(found, [self.archived.summaries(seen)])), self._labels.known())
 
     def summary(self, ref: SessionRef) -> Summary:
@@ -111,7 +130,7 @@ class Sessions:
             NotFound: the session is gone.
         """
         layout = self.layout_of(ref)
-        if layout is self._by_kind.get(ref.kind):
+        if any(layout is one for one in self._of_kinds.get(ref.kind, ())):
             return with_label(self.catalog.summary(layout, ref), self._labels.of(ref))
         from sessionary.layouts.summary import summary_of  # here, since a list has the catalogue
 
@@ -192,7 +211,7 @@ class Sessions:
         for layout in self._all():
             ref = layout.ref_for_path(folder)
             if ref is not None:
-                self._by_kind.setdefault(layout.name, layout)
+                self._of_kinds.setdefault(layout.name, [layout])
                 return ref
         raise NotFound(
             f"there is no session in {folder}",
@@ -211,9 +230,11 @@ class Sessions:
         return self._of_kind(ref) if layout is None else layout
 
     def _of_kind(self, ref: SessionRef) -> Layout:
-        if ref.kind not in self._by_kind:  # it was found by its path, in a project elsewhere
-            self._by_kind.update((layout.name, layout) for layout in self._all())
-        return self._by_kind[ref.kind]
+        if ref.kind not in self._of_kinds:  # it was found by its path, in a project elsewhere
+            self._of_kinds[ref.kind] = [layout for layout in self._all() if layout.name == ref.kind]
+        some = self._of_kinds[ref.kind]
+        below = (layout for layout in some if ref.locator.startswith(f"{layout.home}{os.sep}"))
+        return next(below, some[0]) if len(some) > 1 else some[0]
 
     def _all(self) -> Iterator[Layout]:
         """Every layout, those without a folder here too: a path may lead anywhere."""
@@ -392,7 +413,7 @@ class Sessions:
         from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 
         yield AmplifierSyncLayout(self.home, self._fs)
-        yield RecordsSyncLayout(self._by_kind[RecordsSyncLayout.name].home, self._fs)
+        yield RecordsSyncLayout(self._of_kinds[RecordsSyncLayout.name][0].home, self._fs)
         for kind in IN_PROJECTS:
             yield sync_layout_in(self._root, kind, self._fs)
 
@@ -446,14 +467,19 @@ def _key(ref: SessionRef) -> Key:
     return Key(ref.kind, ref.session_id, ref.project)
 
 
-def _noted(found: Iterator[Found], key: Callable[[Found], Key], seen: set[Key]) -> Iterator[Found]:
-    """The items of an iterator, whose keys are noted on the way."""
+def _noted(
+    found: Iterator[Found], key: Callable[[Found], Key], seen: set[Key], before: set[Key]
+) -> Iterator[Found]:
+    """The items of an iterator whose keys are not among `before`; the keys are noted on the way."""
     for one in found:
-        seen.add(key(one))
-        yield one
+        name = key(one)
+        seen.add(name)
+        if name not in before:
+            yield one
 
 
-def _home_of(homes: Path | Mapping[str, Path] | None, kind: str, usual: Path) -> Path:
-    """The home of a kind of agent: absolute, with ``~`` expanded."""
-    place = homes if isinstance(homes, Path) else (homes or {}).get(kind, usual)
-    return Path(os.path.expanduser(place)).absolute()
+def _homes_of(homes: Homes, kind: str, usual: Path) -> list[Path]:
+    """The homes of a kind of agent: absolute, with ``~`` expanded, each once."""
+    places = homes.get(kind, usual) if isinstance(homes, Mapping) else usual if homes is None else homes
+    some = [places] if isinstance(places, Path) else list(places) or [usual]
+    return list(dict.fromkeys(Path(os.path.expanduser(place)).absolute() for place in some))

@@ -118,8 +118,9 @@ class Workspace(Sessions):
     """The sessions of this user, or those below one folder.
 
     Args:
-        homes: where agents store their sessions: a folder for each kind of agent (see `KINDS`), by default the
-            agent's own (`~/.amplifier`, `~/.claude`, …); or one folder, below which the sessions of all kinds are read.
+        homes: where agents store their sessions: a folder or several for each kind of agent (see `KINDS`), by default
+            the agent's own (`~/.amplifier`, `~/.claude`, …); or one folder or several, below which the sessions of all
+            kinds are read. Of a session in two homes, that in the home that is named first counts.
         root: the folder of the project whose work sessions, brainstorms and features are read; by default the current
             folder, or `homes` if that is one folder.
         fs: the file system.
@@ -411,7 +412,7 @@ class Workspace(Sessions):
         """
         from sessionary.workspace.imports.importing import import_file
 
-        return import_file(path, self._by_kind["records"].home, self._fs)
+        return import_file(path, self._of_kinds["records"][0].home, self._fs)
 
     def secret_rules(self) -> Redaction:
         """The rules that mask secrets: the kept ones, and those of the user's rules file.
