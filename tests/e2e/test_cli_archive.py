@@ -63,6 +63,12 @@ def test_the_json_of_a_run(say: Say, home: Path) -> None:
     assert claude["home"] == str(home / ".claude")
 
 
+def test_a_tree_names_a_sub_agent_once(say: Say) -> None:
+    assert [line.split()[:3] for line in say("tree")[1].splitlines() if "zebra" in line] == [
+        ["└", "x1", "Look"]
+    ]
+
+
 def test_the_list_says_where_the_source_is_gone(say: Say, home: Path) -> None:
     say("archive", "run")
     shutil.rmtree(home / ".claude")

@@ -129,7 +129,9 @@ def _title(one: Kin) -> str:
     summary = one.summary
     words = []
     if one.relation == "sub":
-        words.append(one_line(summary.ref.session_id.rpartition("_")[2]) + ":")
+        name = summary.ref.session_id.rpartition("_")[2]  # of Amplifier, that of the sub-agent
+        if name != summary.ref.session_id:
+            words.append(f"{one_line(name)}:")
     elif one.relation == "fork":
         words.append("fork:")
     if one.orphan:

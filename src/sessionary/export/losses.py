@@ -26,7 +26,7 @@ SESSION = "session"
 FORM = "form"
 CODES: Mapping[str, str] = {
     OUTSIDE: "{count} messages outside of the conversation, which --branches includes",
-    CONTENT: "{count} × {what}, which is no text",
+    CONTENT: "{count} × {what}, which is not text",
     THINKING: "{count} × thinking of which only a signature is stored",
     PROBLEM: "{count} × {what}: damaged, or passed over by readers",
     SESSION: "{count} sessions of sub-agents that cannot be read",

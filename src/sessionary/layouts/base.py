@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.disk.fs import Fs
@@ -53,9 +54,10 @@ class Capability(Enum):
 
 def mended_copy(ref: SessionRef) -> str:
     """The remedy for a session that only its agent may write; copies are made of JSON Lines."""
+    name = quote(ref.session_id)  # a foreign id may hold what a shell would run
     if not ref.locator.endswith(LINES):
-        return f"`sessionary export {ref.session_id} --format json` writes what can be read of it"
-    return f"`sessionary repair {ref.session_id} --out DIR` writes a mended copy"
+        return f"`sessionary export {name} --format json` writes what can be read of it"
+    return f"`sessionary repair {name} --out DIR` writes a mended copy"
 
 
 class PartKind(Enum):

@@ -51,7 +51,7 @@ class PiCheck(LogCheck):
         self._known.update(filter(None, (text_or_none(entry.get("id")),)))
         role = message.get("role")
         if role in ("assistant", "toolResult") and not isinstance(message.get("content"), list):
-            words = f"the content of a message of the role {role} is no list: Pi fails on it"
+            words = f"the content of a message of the role {role} is not a list: Pi fails on it"
             self._refuse(found, "bad_content", words)
         kept = text_or_none(entry.get("firstKeptEntryId"))
         if kind == "compaction" and kept is not None and kept not in self._known:

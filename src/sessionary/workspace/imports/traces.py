@@ -60,7 +60,7 @@ def _trajectory(trajectory: Document, path: str, name: str, parent: str | None) 
     outside = set[int]()
     for number, step in enumerate(trajectory["steps"], 1):
         if not isinstance(step, dict):
-            words = f"step {number} of {total} is no object"
+            words = f"step {number} of {total} is not an object"
             yield Problem("bad_step", Severity.lost_data, path, None, None, words)
             continue
         at_first = len(read)

@@ -315,6 +315,12 @@ def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
     assert list(ClaudeCodeLayout(home).check(ref)) == found.problems
 
 
+def test_a_remedy_quotes_what_a_shell_would_run(home: Path) -> None:
+    ref = write(home, *TALK, b"{broken\n", name="x; touch owned")
+    (problem,) = summary(home, ref).problems
+    assert problem.repair == "`sessionary repair 'x; touch owned' --out DIR` writes a mended copy"
+
+
 def test_a_call_without_a_result_is_reported_unless_it_is_the_last(home: Path) -> None:
     ref = write(home, *TALK[:3])
     assert summary(home, ref).health == "ok"
@@ -655,7 +661,7 @@ def test_every_changing_command_refuses_them(run: Any, home: Path, command: str)
     code, _, err = run(command, ID, *more)
     assert code != 0
     assert "claude_code" in err
-    assert "can only be read" in err
+    assert ("an event log" if command == "events" else "can only be read") in err
     assert Path(ref.locator).read_bytes() == before
 
 
