@@ -7,6 +7,7 @@ transcript  the stream of a conversation, and of what is added to it
 parts       messages as JSON, cut to what a page shows at first
 rendering   Markdown and code as HTML that cannot act
 actions     changes of sessions, with preview and undo
+overview    tokens and cost of all sessions; `plots` draws them as SVG
 streams     answers that arrive while they are made
 finding     the stream of a search
 serving     the socket, the link, and the server on it

@@ -21,6 +21,7 @@ from sessionary.viewer import finding, transcript
 from sessionary.viewer.actions import Actions
 from sessionary.viewer.guard import Guard
 from sessionary.viewer.library import Library
+from sessionary.viewer.overview import overview
 from sessionary.viewer.rendering import html_of
 from sessionary.viewer.streams import failure
 from sessionary.workspace import documents
@@ -56,6 +57,7 @@ class Viewer:
             Route("/api/about", self.about),
             Route("/api/sessions", self.sessions),
             Route("/api/refresh", self.refresh, methods=["POST"]),
+            Route("/api/overview", self.overview),
             Route("/api/search", self.search),
             Route("/api/render", render, methods=["POST"]),
             Route("/api/session/{key}/stream", self.stream),
@@ -80,6 +82,10 @@ class Viewer:
     async def refresh(self, request: Request) -> Response:
         """Read what changed, and return the version of the list."""
         return _json({"version": await run_in_threadpool(self._library.refresh)})
+
+    async def overview(self, request: Request) -> Response:
+        """Plots of all sessions, and what will be deleted soon."""
+        return _json(await run_in_threadpool(overview, self._library))
 
     async def search(self, request: Request) -> Response:
         """Hits as they are found."""

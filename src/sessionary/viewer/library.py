@@ -81,6 +81,10 @@ class Library:
         failures = [{"message": one.message, "hint": one.hint, "path": one.path} for one in self.failures]
         return {"version": self._version, "total": len(known), "rows": rows, "failures": failures}
 
+    def summaries(self) -> list[Summary]:
+        """The summary of every session."""
+        return [one.summary for one in self._all().values()]
+
     def newest_first(self, sizes: Sequence[int]) -> Iterator[tuple[Workspace, list[SessionRef]]]:
         """The sessions of each workspace in groups, the last changed first; one empty group if there are none.
 

@@ -15,6 +15,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 ROUTES = (
     "/api/about",
     "/api/sessions",
+    "/api/overview",
     "/api/search?q=x",
     "/api/session/0/stream",
     "/api/session/0/message/0",

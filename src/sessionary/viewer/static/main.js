@@ -3,6 +3,7 @@ import { events, get, takeToken } from "./api.js";
 import { drawActions } from "./actions.js";
 import { ago, byId, bytes, copy, el, plural } from "./dom.js";
 import { HEALTH, SessionList } from "./list.js";
+import { showOverview } from "./overview.js";
 import { hasError, isPrompt } from "./item.js";
 import { Session } from "./session.js";
 
@@ -12,7 +13,7 @@ let list, session = null, searching = null;
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
   ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter goes on"], ["l", "skim: prompts and final answers"],
-  ["b", "messages of left branches"], ["d", "health and changes"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
+  ["b", "messages of left branches"], ["d", "health and changes"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
 
 function route() {
@@ -24,6 +25,12 @@ function route() {
   session = null;
   byId("drawer").hidden = true;
   document.body.classList.toggle("reading", Boolean(found));
+  if (location.hash === "#/overview") {
+    document.body.classList.add("reading");
+    list.show(null);
+    showOverview();
+    return;
+  }
   if (!row) {
     byId("main").replaceChildren(found ? el("p", { class: "empty" }, "No session has this address; it was moved or deleted.") : welcome());
     list.show(null);
@@ -133,7 +140,7 @@ function act(key) {
   };
   inSession["}"] = inSession.J;
   inSession["{"] = inSession.K;
-  const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), "?": showKeys };
+  const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), o: () => (location.hash = "#/overview"), "?": showKeys };
   if (!session) Object.assign(anywhere, { j: () => list.step(1), k: () => list.step(-1) });
   const found = anywhere[key] || (session && inSession[key]);
   found?.();
@@ -146,7 +153,7 @@ function onKey(event) {
   if (event.key === "Escape") {
     if (event.target.id === "search") { byId("search").value = ""; search(); event.target.blur(); }
     else if (!byId("drawer").hidden) closeDrawer();
-    else if (session && !typing) location.hash = "#/";
+    else if (!typing) location.hash = "#/";
     return;
   }
   if (!typing && act(event.key)) event.preventDefault();

@@ -1,0 +1,80 @@
+"""What all sessions used, as plots, and which of them their agents will delete soon."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sessionary.escaping import harmless
+from sessionary.viewer.library import Library, key_of
+from sessionary.viewer.plots import by_day, largest
+from sessionary.workspace.spending import Spending
+
+
+def overview(library: Library) -> dict[str, Any]:
+    """The plots of all sessions, and the sessions that will be deleted within a week.
+
+    Raises:
+        Invalid: the price file of the user is not valid.
+    """
+    report = library.workspaces[0].spending(library.summaries())
+    days = {day: one for day, one in report.days.items() if day is not None}
+    projects = {
+        os.path.basename((name or "").rstrip("/")) or "(none)": one for name, one in report.projects.items()
+    }
+    plots = [
+        ("Tokens by day", by_day("Tokens by day", _tokens(days), _count)),
+        ("Cost by day", by_day("Cost by day", _costs(days), _dollars)),
+        ("Cost by model", largest("Cost by model", _costs(report.models), _dollars)),
+        ("Tokens by model", largest("Tokens by model", _tokens(report.models), _count)),
+        ("Tokens by project", largest("Tokens by project", _tokens(projects), _count)),
+    ]
+    return {
+        "plots": [{"title": title, "svg": svg} for title, svg in plots if svg],
+        "tokens": report.total.usage.tokens,
+        "cost": report.total.cost,
+        "unpriced": report.total.unpriced,
+        "silent": report.silent_sessions,
+        "prices": report.prices,
+        "leaving": _leaving(library),
+    }
+
+
+def _leaving(library: Library) -> list[dict[str, Any]]:
+    """The sessions that will be deleted within a week, the first to go first."""
+    now = datetime.now(UTC)
+    found = [
+        (one.updated + timedelta(days=state.retention.days), state.retention.source, one)
+        for workspace in library.workspaces
+        for state in workspace.doctor(now=now).agents
+        if state.retention is not None
+        for one in state.leaving
+        if one.updated is not None
+    ]
+    return [
+        {
+            "key": key_of(one.ref),
+            "title": harmless(one.title or one.ref.session_id),
+            "when": when,
+            "by": source,
+        }
+        for when, source, one in sorted(found, key=lambda row: row[0])
+    ]
+
+
+def _tokens(values: Mapping[str, Spending]) -> dict[str, float]:
+    return {name: one.usage.tokens for name, one in values.items()}
+
+
+def _costs(values: Mapping[str, Spending]) -> dict[str, float]:
+    return {name: one.cost for name, one in values.items() if one.cost}
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _dollars(value: float) -> str:
+    return f"${value:,.2f}"
