@@ -67,4 +67,4 @@ def test_what_is_left_out_is_said(
     code, _, err = run(capsys, "import", str(tmp_path / "x.txt"), *home)
     assert code == 12
     assert "is no JSON" in err
-    assert "import a trajectory of ATIF 1.0 to 1.8" in err
+    assert "import ATIF 1.0 to 1.8" in err

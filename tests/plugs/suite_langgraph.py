@@ -19,6 +19,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from sessionary import Workspace
@@ -415,3 +416,31 @@ def test_a_planted_fault_is_found(fault: Any, tmp_path: Path, monkeypatch: pytes
     assert not finds()
     monkeypatch.setitem(globals(), "DurableSaver", fault)
     assert finds()
+
+
+def test_a_database_of_its_own_saver_is_taken_over(tmp_path: Path) -> None:
+    def build(saver: Any) -> Any:
+        graph = StateGraph(MessagesState)
+        graph.add_node("answer", lambda state: {"messages": [AIMessage(f"{len(state['messages'])} \ud83d")]})
+        graph.add_edge(START, "answer")
+        graph.add_edge("answer", END)
+        return graph.compile(checkpointer=saver)
+
+    path = tmp_path / "threads.db"
+    workspace = Workspace(tmp_path / "home", cache=str(tmp_path / "cache"))
+    mine = DurableSaver(tmp_path / "home" / "langgraph")
+    with SqliteSaver.from_conn_string(str(path)) as theirs:
+        for text in ("one", "two"):
+            build(theirs).invoke({"messages": [HumanMessage(text)]}, ONE)
+        theirs.put_writes(
+            theirs.get_tuple(ONE).config, [("x", 1), ("__error__", "e"), ("y", [2])], "task", "path"
+        )
+        (first,) = workspace.import_file(path).sessions
+        assert (first.session_id, first.state) == ("one", "added")
+        assert list(mine.list(ONE)) == list(theirs.list(ONE))
+        assert [one.state for one in workspace.import_file(path).sessions] == ["unchanged"]
+        build(theirs).invoke({"messages": [HumanMessage("three")]}, ONE)
+        assert [one.state for one in workspace.import_file(path).sessions] == ["extended"]
+        assert list(mine.list(ONE)) == list(theirs.list(ONE))
+    build(mine).invoke({"messages": [HumanMessage("four")]}, ONE)
+    assert [one.content for one in mine.get_tuple(ONE).checkpoint["channel_values"]["messages"]][-2] == "four"

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -246,3 +247,14 @@ def test_a_hostile_trajectory_is_read_or_refused(workspace: Workspace, tmp_path:
     assert summary.ref.path.parent == tmp_path / "home" / "import"
     texts = [one.text for one in workspace.read(summary.ref) if isinstance(one, Message)]
     assert "Hello" in texts
+
+
+def test_threads_of_langgraph_need_langgraph(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "threads.db")) as database:
+        database.executescript("CREATE TABLE checkpoints (thread_id); CREATE TABLE writes (thread_id)")
+    monkeypatch.setitem(sys.modules, "sessionary.plugs.langgraph_import", None)
+    with pytest.raises(Unsupported, match="is a database of LangGraph, which cannot be loaded") as raised:
+        workspace.import_file(tmp_path / "threads.db")
+    assert "pip install 'sessionary[langgraph]'" in str(raised.value.hint)

@@ -39,5 +39,6 @@ FORMATS: Mapping[str, Format] = {
     "jsonl": Format("jsonl", ".jsonl", whole_results=True),
     "atif": Format("atif", ".atif.json", whole_results=True),
     "sts": Format("sts", ".sts.jsonl", whole_results=True),
+    "otel": Format("otel", ".otlp.jsonl", whole_results=True),
 }
 """The formats, by the word for `--format`."""

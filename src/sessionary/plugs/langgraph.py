@@ -236,6 +236,22 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
 
         self.journals.of(thread_id).change(decide)
 
+    def put_stored_write(self, config: Config, task_id: str, index: int, stored: Sequence[Any]) -> bool:
+        """Store a write of another checkpointer: channel, type, data and path of the task. False if it is there.
+
+        Durability: that of the saver; see the class.
+        """
+        thread_id, namespace = _named(config)
+        table = _table(_WRITES, namespace, config["configurable"]["checkpoint_id"])
+        key = _key(task_id, index)
+        journal = self.journals.of(thread_id)
+
+        def decide(state: State) -> Change | None:
+            return None if key in state.tables.get(table, {}) else Change(set={table: {key: list(stored)}})
+
+        before = journal.read(lambda state: state.next_line)
+        return journal.change(decide).next_line > before
+
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread. A missing one is no error."""
         self.journals.of(thread_id).delete()

@@ -371,7 +371,7 @@ class Workspace(Sessions):
 
         Args:
             target: the session, or a JSON Lines file of messages.
-            format: ``md``, ``html``, ``json`` or ``jsonl``.
+            format: ``md``, ``html``, ``json``, ``jsonl``, ``atif``, ``sts`` or ``otel``.
             redact: mask secrets, home folders and user names in everything that is exported.
             rules: the rules file for that; by default the user's, if there is one.
             branches: include the messages outside of the conversation.
@@ -397,7 +397,7 @@ class Workspace(Sessions):
         )
 
     def import_file(self, path: Path) -> Imported:
-        """Take over the sessions of a file: an export to ATIF, or the database of an agent framework.
+        """Take over the sessions of a file: a trajectory of ATIF, a trace in STS, or the database of a framework.
 
         They become sessions of the kind ``records``, below its folder in the home. The file is not changed. What an
         earlier import stored is not stored again; a session that differs from a stored one of the same id is left out.

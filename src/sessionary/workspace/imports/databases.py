@@ -20,14 +20,17 @@ _ADK_TABLES = {"sessions", "events", "app_states", "user_states"}
 _OLD_ADK = "its events are pickled; open it once with `adk migrate session`, and import the new database"
 
 
-def recognised(database: Database) -> tuple[str, Sources]:
+def tables_of(database: Database) -> set[str]:
+    """The names of the tables. Raises as `Database.fetch`."""
+    return {name for (name,) in database.fetch("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def recognised(database: Database, tables: set[str]) -> tuple[str, Sources]:
     """Which framework a database belongs to, and its sessions.
 
     Raises:
         Invalid: it is of no known framework, or of an old version of one.
-        as `Database.fetch`.
     """
-    tables = {name for (name,) in database.fetch("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables >= _OPENAI_TABLES:
         return OPENAI, _openai(database)
     if tables >= _ADK_TABLES:
@@ -37,7 +40,7 @@ def recognised(database: Database) -> tuple[str, Sources]:
             )
         return ADK, _adk(database)
     hint = (
-        f"imported are those of the OpenAI Agents SDK ({', '.join(sorted(_OPENAI_TABLES))}) and of Google ADK"
+        "databases of the OpenAI Agents SDK with its default tables, of Google ADK and of LangGraph are read"
     )
     raise Invalid(
         f"{database.path} is a database without sessions", operation="import", path=database.path, hint=hint

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require_regular, storage_failed
 from sessionary.errors import Invalid
+from sessionary.layouts.records.names import LANGGRAPH
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem
-from sessionary.workspace.imports import databases, simple_traces, traces
+from sessionary.workspace.imports import databases, simple_traces, threads, traces
 from sessionary.workspace.imports.sources import Sources
 from sessionary.workspace.imports.taking_over import ImportedSession, take_over
 
+Outcomes = Iterator[ImportedSession | Problem]
 _DATABASE = b"SQLite format 3\0"
-_KNOWN = (
-    "a trajectory of ATIF 1.0 to 1.8, a trace in STS, or a database of the OpenAI Agents SDK or Google ADK"
-)
+_KNOWN = "ATIF 1.0 to 1.8, STS, or a database of the OpenAI Agents SDK, Google ADK or LangGraph"
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Imported:
 
     Attributes:
         path: the file; an absolute path.
-        format: what it is: ``atif``, ``sts``, ``openai-agents`` or ``google-adk``.
+        format: what it is: ``atif``, ``sts``, ``openai-agents``, ``google-adk`` or ``langgraph``.
         sessions: what was done with each session.
         problems: what could not be read of the file.
     """
@@ -39,25 +40,36 @@ class Imported:
 
 def import_file(path: Path, home: Path, fs: Fs) -> Imported:
     """Import the sessions of a file; see `Workspace.import_file`."""
-    name, sources = _recognised(str(path.absolute()), path.name.split(".", maxsplit=1)[0] or path.name, fs)
+    stem = path.name.split(".", maxsplit=1)[0] or path.name
+    name, outcomes = _recognised(str(path.absolute()), stem, str(home), fs)
     done = Imported(str(path.absolute()), name)
-    for one in sources:
+    for one in outcomes:
         if isinstance(one, Problem):
             done.problems.append(one)
         else:
-            done.sessions.append(take_over(str(home), one, fs))
+            done.sessions.append(one)
     return done
 
 
-def _recognised(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
-    """The format of a file, and its sessions.
+def _recognised(path: str, stem: str, home: str, fs: Fs) -> tuple[str, Outcomes]:
+    """The format of a file, and what importing its sessions does, one by one.
 
     Raises:
         Invalid: it is of no known format.
         NotFound, StorageFailed: it is missing, or cannot be read.
     """
-    if _begins_as_database(path, fs):
-        return databases.recognised(Database(path, fs))
+    if not _begins_as_database(path, fs):
+        name, sources = _trace(path, stem, fs)
+    else:
+        database = Database(path, fs)
+        tables = databases.tables_of(database)
+        if tables >= threads.TABLES:
+            return LANGGRAPH, threads.threads(database, home)
+        name, sources = databases.recognised(database, tables)
+    return name, (one if isinstance(one, Problem) else take_over(home, one, fs) for one in sources)
+
+
+def _trace(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
     raw = read_bytes(fs, path, operation="import") or b""
     if simple_traces.is_sts(raw.partition(b"\n")[0]):
         return "sts", simple_traces.sts_sources(raw, path, stem)
