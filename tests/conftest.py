@@ -14,7 +14,6 @@ os.environ["XDG_CACHE_HOME"] = _cache.name
 os.environ["XDG_CONFIG_HOME"] = os.path.join(_cache.name, "config")  # what the person here has chosen
 os.environ["XDG_DATA_HOME"] = os.path.join(_cache.name, "data")  # names, tags, and the archive
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
-os.environ["XDG_DATA_HOME"] = os.path.join(_cache.name, "data")
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
 # judged by what it changed; `make soak` draws new ones, many.
