@@ -180,6 +180,7 @@ SYNC_CALLS = {
 
 READING = frozenset({
     "list", "show", "search", "events", "tree", "stats", "sql", "doctor", "open", "diff", "check", "demo",
+    "export", "serve", "mcp", "archive list", "archive verify",
     "work list", "work show", "work tree", "work breadcrumbs", "work timeline", "work stats", "work pending",
     "work status", "work subwork list", "work subwork show",
     "brainstorm list", "brainstorm show", "brainstorm status", "brainstorm validate",

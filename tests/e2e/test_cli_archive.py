@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from sessionary.cli import main
+from sessionary.cli.app import cli
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import registry
 from tests.support import agent_stores
@@ -183,3 +185,12 @@ def test_a_file_in_the_place_of_the_folder_is_reported(say: Say, tmp_path: Path)
     code, out, err = say("archive", "run", "--folder", str(tmp_path / "file"))
     assert (code, out) == (16, "")
     assert "a file is in the place of a folder" in err
+
+
+def test_a_shell_completes_the_ids_in_the_archive(say: Say) -> None:
+    say("archive", "run")
+    shell = ShellComplete(cli, {}, "sessionary", "_SESSIONARY_COMPLETE")
+    for command in ("list", "restore", "rm", "verify"):
+        offered = {item.value for item in shell.get_completions(["archive", command], CLAUDE[:4])}
+        assert CLAUDE in offered
+        assert not [one for one in offered if not one.startswith(CLAUDE[:4])]

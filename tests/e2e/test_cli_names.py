@@ -124,6 +124,7 @@ NAMING = [
     pytest.param(name, one, id=f"{name} {one.name}")
     for name, command in commands()
     for one in command.params
+    if not name.startswith("archive ")  # those of the archive are in it alone
     if (one.human_readable_name.upper() in ("SESSION", "SESSIONS", "TARGET", "TARGETS"))
     or (name, one.name) == ("work start", "parent")
     or (isinstance(one, click.Argument) and one.metavar in _IDS)

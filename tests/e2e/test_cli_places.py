@@ -84,7 +84,7 @@ PLACED = [
     for option in ("--home", "--root")
     if option in options(command)
 ]
-BEGINNING = {"work start", "brainstorm start", "feature create", "feature ack"}
+BEGINNING = {"import", "work start", "brainstorm start", "feature create", "feature ack"}
 """What may be the first of its kind in a folder."""
 FILLED = {
     "brainstorm update": "x --ems 5",

@@ -38,10 +38,12 @@ def import_command(files: Sequence[Path], home: Path | None, json_: bool) -> int
     """Import the sessions in FILE: an ATIF trajectory, an STS trace, or the database of a framework.
 
     All commands then read them (`sessionary list --kind records`), and the stores of this package continue those
-    of frameworks. FILE is not changed. Import it again to add what is new; nothing is stored twice.
+    of frameworks. FILE is not changed. Import it again to add what is new; nothing is stored twice. There is no
+    undo: the sessions are new files, which `sessionary list --json` names.
 
     Exit code 3: something was left out.
     """
+    homes.check_named(home)
     workspace = homes.workspace(home, must_exist=False)
     done = list(map(workspace.import_file, dict.fromkeys(files)))
     if json_:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sessionary.cli import homes
+from sessionary.errors import SessionaryError
 from sessionary.workspace.archive_index import Archived
 
 folder = click.option(
@@ -15,6 +17,15 @@ folder = click.option(
     type=click.Path(path_type=Path),
     help="The folder of the archive (default: that of `archive add`, else ~/.local/share/sessionary/archive).",
 )
+
+
+def completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Completes the ids of archived sessions, the last one first."""
+    try:
+        archive = homes.workspace(None, must_exist=False).archive(ctx.params.get("folder"))
+        return [one.session_id for one in archive.entries() if one.session_id.startswith(begun)]
+    except (SessionaryError, OSError):
+        return []
 
 
 def title_of(entry: Archived) -> str | None:

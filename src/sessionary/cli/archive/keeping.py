@@ -40,7 +40,7 @@ def add_command(
     """Choose which sessions are archived, and where. `sessionary archive run` archives them.
 
     Without a choice, those of all other agents are, of all projects. The choice is stored in archive.json in the
-    configuration folder.
+    configuration folder. There is no undo: --replace forgets the choice.
     """
     usual = usual_folder()
     if replace and folder is None and usual is not None:
@@ -82,7 +82,8 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
 
     The files of a session are copied byte for byte, with those of its sub-agents; of a session in a database, its
     rows. Sources are only read, and credentials never. Content that does not continue the archived bytes becomes a
-    new version, and all versions are kept. It may be interrupted at any time, and run twice at once.
+    new version, and all versions are kept. It may be interrupted at any time, and run twice at once. There is no
+    undo: `sessionary archive rm` removes a session from the archive.
 
     Exit code 3: some sessions could not be archived.
     """

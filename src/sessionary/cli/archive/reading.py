@@ -28,7 +28,7 @@ Examples:
   sessionary archive list 3f0c81d2               the versions of one
 """,
 )
-@click.argument("session", metavar="[ID]", required=False)
+@click.argument("session", metavar="[ID]", required=False, shell_complete=entries.completed)
 @options.home
 @entries.folder
 @click.option("--gone", is_flag=True, help="Only sessions whose source is gone.")
@@ -112,7 +112,7 @@ Examples:
   sessionary archive verify 3f0c81d2 --json
 """,
 )
-@click.argument("sessions", nargs=-1, metavar="[ID]...")
+@click.argument("sessions", nargs=-1, metavar="[ID]...", shell_complete=entries.completed)
 @entries.folder
 @options.json_result
 def verify_command(sessions: tuple[str, ...], folder: Path | None, json_: bool) -> int:

@@ -22,7 +22,7 @@ Examples:
   sessionary list --home /tmp/old
 """,
 )
-@click.argument("session", metavar="ID")
+@click.argument("session", metavar="ID", shell_complete=entries.completed)
 @entries.folder
 @click.option(
     "--to",
@@ -42,7 +42,7 @@ def restore_command(
     Nothing is ever replaced: if one of the files exists, nothing is written. The files get new times, so that the
     agent does not delete them at once. Without --to they are written into the store of the agent, which is possible
     where each session is a file of its own. Of a session in a database, --to gets its rows, as lines of JSON and as
-    a database.
+    a database. There is no undo: the files that were written are printed.
     """
     archive = homes.workspace(None, must_exist=False).archive(folder)
     entry = archive.find(session)
@@ -69,7 +69,7 @@ Examples:
   sessionary archive rm 3f0c81d2 77aa99bb --yes
 """,
 )
-@click.argument("sessions", nargs=-1, required=True, metavar="ID...")
+@click.argument("sessions", nargs=-1, required=True, metavar="ID...", shell_complete=entries.completed)
 @entries.folder
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @options.json_result
