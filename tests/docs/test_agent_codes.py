@@ -10,6 +10,7 @@ import pytest
 from sessionary.layouts.agents import pi_check
 from sessionary.layouts.agents.claude_code_check import REFUSED
 from sessionary.layouts.clock import FUTURE_TIME
+from sessionary.layouts.records import chain
 from sessionary.layouts.registry import LAYOUTS
 from sessionary.model import Severity
 from sessionary.transcript.fold import UNPAIRED
@@ -25,6 +26,7 @@ SHARED = (
 OF_CLOCK = (FUTURE_TIME, "note")
 TABLES: dict[str, dict[str, Severity]] = {
     "fold.py": UNPAIRED,
+    "chain.py": chain.SHOWN,
     "claude_code_check.py": REFUSED,
     "pi_check.py": pi_check.REFUSED,
 }

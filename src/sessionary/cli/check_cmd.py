@@ -34,11 +34,19 @@ class _Checked(NamedTuple):
     ref: SessionRef | None = None
 
 
+class _Chains(NamedTuple):
+    """Whether hash chains are verified, and whether their ends are kept."""
+
+    verify: bool
+    remember: bool
+
+
 @command(
     "check",
     "sessionary check                         every session",
     "sessionary check 3f0c81d2                one session, by the beginning of its id",
     "sessionary check ~/backup/session.jsonl  any JSON Lines file",
+    "sessionary check --chain --remember      hash chains too; later checks compare with their ends",
     "sessionary check --json | jq '.problems[] | select(.severity == \"lost_data\")'",
 )
 @click.argument(
@@ -46,12 +54,25 @@ class _Checked(NamedTuple):
 )
 @options.home
 @click.option("--notes", is_flag=True, help="Also show informational notes.")
+@click.option("--chain", is_flag=True, help="Also verify hash chains of records of agent frameworks.")
+@click.option(
+    "--remember", is_flag=True, help="With --chain: keep the ends of whole chains, to compare later."
+)
 @options.as_json("the findings", "one problem")
-def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json_: bool, jsonl: bool) -> int:
+def check_command(
+    targets: tuple[str, ...],
+    home: Path | None,
+    notes: bool,
+    chain: bool,
+    remember: bool,
+    json_: bool,
+    jsonl: bool,
+) -> int:
     """Find damage in sessions, or in any JSON Lines file. Nothing is changed.
 
     Without a target, every session below --home is checked. Exit code 13: something worse than a note was found.
     """
+    how = _chains(chain, remember)
     workspace = homes.workspace(home)
     checked: list[_Checked] = []
     failure = None
@@ -60,7 +81,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
             stack.enter_context(output.paged())
         progress = stack.enter_context(Progress("checking", None))
         try:
-            for one in progress.over(_each(workspace, targets)):
+            for one in progress.over(_each(workspace, targets, how)):
                 checked.append(one)
                 if jsonl:
                     output.values(_objects(one))
@@ -80,24 +101,32 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
     return _exit_code(checked, failure)
 
 
-def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
+def _chains(verify: bool, remember: bool) -> _Chains:
+    if remember and not verify:
+        raise click.UsageError("--remember needs --chain")
+    return _Chains(verify, remember)
+
+
+def _each(workspace: Workspace, targets: tuple[str, ...], how: _Chains) -> Iterator[_Checked]:
     """Check the targets one after the other."""
-    return in_turn(_each_at(workspace, word) for word in targets) if targets else _each_of(workspace)
+    return (
+        in_turn(_each_at(workspace, word, how) for word in targets) if targets else _each_of(workspace, how)
+    )
 
 
-def _each_at(workspace: Workspace, word: str) -> Iterator[_Checked]:
+def _each_at(workspace: Workspace, word: str, how: _Chains) -> Iterator[_Checked]:
     if is_home(os.path.expanduser(word)):
-        yield from _each_of(Workspace(Path(word)))
+        yield from _each_of(Workspace(Path(word)), how)
     else:
-        yield _check(workspace, resolve(workspace, word))
+        yield _check(workspace, resolve(workspace, word), how)
 
 
-def _each_of(workspace: Workspace) -> Iterator[_Checked]:
+def _each_of(workspace: Workspace, how: _Chains) -> Iterator[_Checked]:
     for ref in workspace.refs():
         with suppress(NotFound):  # its agent removed it meanwhile
-            yield _check(workspace, ref)
+            yield _check(workspace, ref, how)
     places: dict[str, list[Problem]] = {}
-    for problem in workspace.check_place():
+    for problem in (*workspace.check_place(), *(workspace.check_remembered() if how.verify else ())):
         places.setdefault(_place_of(problem, workspace.home), []).append(problem)
     for place, problems in places.items():
         yield _Checked("place", place, place, problems)
@@ -112,8 +141,10 @@ def _place_of(problem: Problem, home: Path) -> str:
     return str(path.parent)
 
 
-def _check(workspace: Workspace, target: Target) -> _Checked:
+def _check(workspace: Workspace, target: Target, how: _Chains) -> _Checked:
     problems = list(workspace.check(target))
+    if how.verify:
+        problems += workspace.check_chain(target, remember=how.remember)
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), problems)
     return _Checked("session", target.session_id, target.locator, problems, target)

@@ -352,6 +352,31 @@ class Changes(Protocol):
         ...
 
 
+class ChainHead(NamedTuple):
+    """The end of a hash chain: the number of the last record, its SHA-256, and that of the first record."""
+
+    number: int
+    digest: str
+    first: str
+
+
+@runtime_checkable
+class ChecksChain(Protocol):
+    """A layout whose sessions may have a hash chain."""
+
+    def check_chain(self, ref: SessionRef, kept: ChainHead | None) -> tuple[list[Problem], ChainHead | None]:
+        """What the chain of a session shows, and its head if it is whole. Reads only.
+
+        Args:
+            ref: the session.
+            kept: the head that it had earlier; None if that is unknown.
+
+        Raises:
+            StorageFailed: it cannot be read.
+        """
+        ...
+
+
 class Recency(NamedTuple):
     """When a conversation changed, by its last bytes and its stat alone.
 

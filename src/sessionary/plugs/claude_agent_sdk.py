@@ -42,10 +42,13 @@ class DurableSessionStore:
     Args:
         folder: the folder of the sessions; by default ``claude-agent-sdk`` below the data folder of Sessionary.
         durability: ``full`` (default: what `append` acknowledged survives a power cut), ``batch`` or ``none``.
+        chain: whether the records of new sessions form a hash chain, which `sessionary check --chain` verifies.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, *, durability: str = "full") -> None:
-        self.journals: Journals = Journals(CLAUDE, folder, durability)
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, *, durability: str = "full", chain: bool = False
+    ) -> None:
+        self.journals: Journals = Journals(CLAUDE, folder, durability, chain)
 
     async def append(self, key: Any, entries: list[Any]) -> None:
         """Add entries at the end: all of them, or none.

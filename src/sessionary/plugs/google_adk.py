@@ -61,6 +61,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
     Args:
         folder: the folder of the sessions; by default ``google-adk`` below the data folder of Sessionary.
         durability: ``full`` (default: what `append_event` acknowledged survives a power cut), ``batch`` or ``none``.
+        chain: whether the records of new sessions form a hash chain, which `sessionary check --chain` verifies.
         uri: ``sessionary://`` for the default folder, or ``sessionary:///path/of/a/folder``; as ADK passes it.
     """
 
@@ -69,12 +70,13 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
         folder: str | os.PathLike[str] | None = None,
         *,
         durability: str = "full",
+        chain: bool = False,
         uri: str | None = None,
         **_: Any,
     ) -> None:
         if folder is None and uri is not None and (path := unquote(urlsplit(uri).path)):
             folder = path
-        self.journals: Journals = Journals(ADK, folder, durability)
+        self.journals: Journals = Journals(ADK, folder, durability, chain)
         self._shared = Journals(ADK, os.path.join(folder_of(ADK, folder), _SHARED), durability)
 
     async def create_session(

@@ -64,14 +64,20 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
     Args:
         folder: the folder of the threads; by default ``langgraph`` below the data folder of Sessionary.
         durability: ``full`` (default: what `put` acknowledged survives a power cut), ``batch`` or ``none``.
+        chain: whether the records of new sessions form a hash chain, which `sessionary check --chain` verifies.
         serde: the serializer; by default that of LangGraph.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str] | None = None, *, durability: str = "full", serde: Any = None
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        durability: str = "full",
+        chain: bool = False,
+        serde: Any = None,
     ) -> None:
         super().__init__(serde=serde)
-        self.journals: Journals = Journals(LANGGRAPH, folder, durability)
+        self.journals: Journals = Journals(LANGGRAPH, folder, durability, chain)
 
     # -- reading
 

@@ -28,6 +28,7 @@ class DurableSession:
         folder: the folder of the sessions; by default ``openai-agents`` below the data folder of Sessionary.
         durability: ``full`` (default: what `add_items` acknowledged survives a power cut), ``batch`` (at most 64 calls
             or 200 ms are lost to a power cut, nothing to a crash of the process) or ``none``.
+        chain: whether the records of a new session form a hash chain, which `sessionary check --chain` verifies.
         session_settings: the `SessionSettings` of the SDK; its ``limit`` counts where `get_items` is given none.
 
     Attributes:
@@ -40,12 +41,13 @@ class DurableSession:
         folder: str | os.PathLike[str] | None = None,
         *,
         durability: str = "full",
+        chain: bool = False,
         session_settings: Any = None,
     ) -> None:
         self.session_id: str = session_id
         self.session_settings: Any = session_settings
         self.journal: RecordJournal = RecordJournal(
-            folder_of(OPENAI, folder), OPENAI, session_id, durability=durability
+            folder_of(OPENAI, folder), OPENAI, session_id, durability=durability, chain=chain
         )
 
     async def get_items(self, limit: int | None = None) -> list[Any]:

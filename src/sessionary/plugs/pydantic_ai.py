@@ -47,10 +47,13 @@ class DurableConversationStore(ConversationStore):  # type: ignore[misc]
     Args:
         folder: the folder of the conversations; by default ``pydantic-ai`` below the data folder of Sessionary.
         durability: ``full`` (default: what `save` acknowledged survives a power cut), ``batch`` or ``none``.
+        chain: whether the records of new sessions form a hash chain, which `sessionary check --chain` verifies.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, *, durability: str = "full") -> None:
-        self.journals: Journals = Journals(PYDANTIC, folder, durability)
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, *, durability: str = "full", chain: bool = False
+    ) -> None:
+        self.journals: Journals = Journals(PYDANTIC, folder, durability, chain)
         self._conversations: dict[str, str] = {}
 
     async def read_record(self, conversation_id: str) -> Any:

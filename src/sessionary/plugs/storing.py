@@ -59,16 +59,22 @@ class Journals:
         framework: the name of the framework.
         folder: the folder; None for that below the data folder.
         durability: of all sessions; see `RecordJournal`.
+        chain: of new sessions; see `RecordJournal`.
     """
 
     OPEN = 64
 
     def __init__(
-        self, framework: str, folder: str | os.PathLike[str] | None, durability: str = "full"
+        self,
+        framework: str,
+        folder: str | os.PathLike[str] | None,
+        durability: str = "full",
+        chain: bool = False,
     ) -> None:
         self.folder: str = os.path.realpath(os.path.expanduser(folder_of(framework, folder)))
         self._framework = framework
         self._durability = check_durability(durability)
+        self._chain = chain
         self._open: OrderedDict[tuple[str, ...], RecordJournal] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -77,7 +83,12 @@ class Journals:
         with self._guard:
             key = (*scope, session_id)
             journal = self._open.pop(key, None) or RecordJournal(
-                self.folder, self._framework, session_id, scope, durability=self._durability
+                self.folder,
+                self._framework,
+                session_id,
+                scope,
+                durability=self._durability,
+                chain=self._chain,
             )
             self._open[key] = journal
             old = self._open.popitem(last=False)[1] if len(self._open) > self.OPEN else None

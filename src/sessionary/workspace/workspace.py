@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sessionary.disk.fs import is_there
 from sessionary.errors import Invalid, NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Changes, ChecksHome
+from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
@@ -325,6 +326,38 @@ class Workspace(Sessions):
         except StorageFailed as error:  # one file of many must not end the check of the others
             if not is_reported:
                 yield unreadable_file(ref, error)
+
+    def check_chain(self, target: Target, *, remember: bool = False) -> builtins.list[Problem]:
+        """What the hash chain of a session shows; nothing for a kind that has none.
+
+        Args:
+            target: the session.
+            remember: keep the end of the chain in the state folder if nothing is wrong; later checks compare with it.
+
+        Raises:
+            Corrupt, StorageFailed: it, or the file of remembered ends, cannot be read or written.
+        """
+        if not isinstance(target, SessionRef) or not isinstance(
+            layout := self.layout_of(target), ChecksChain
+        ):
+            return []
+        from sessionary.workspace.chain_heads import ChainHeads
+
+        heads, path = ChainHeads(self._fs), os.path.realpath(target.locator)
+        problems, head = layout.check_chain(target, heads.known().get(path))
+        if remember and head is not None:
+            heads.remember(path, head)
+        return problems
+
+    def check_remembered(self) -> Iterator[Problem]:
+        """A problem for each session below the homes whose chain was remembered, and whose file is gone."""
+        from sessionary.layouts.records.chain import session_gone
+        from sessionary.workspace.chain_heads import ChainHeads
+
+        homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
+        for path in ChainHeads(self._fs).known():
+            if path.startswith(tuple(homes)) and not is_there(self._fs, path):
+                yield session_gone(path)
 
     def check_place(self) -> builtins.list[Problem]:
         """Problems of the disk below the home, and of files beside the sessions."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, Forked, MayMatch, MovedAside, Rewinding
+from sessionary.layouts.base import Capability, ChainHead, Forked, MayMatch, MovedAside, Rewinding
 from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of, project_of
-from sessionary.model import Cursor, Header, Item, SessionRef
+from sessionary.model import Cursor, Header, Item, Problem, SessionRef
 from sessionary.xdg import data_folder
 
 if TYPE_CHECKING:
@@ -83,3 +83,8 @@ class RecordsLayout(AgentLayout):
         from sessionary.layouts.records import changes
 
         return changes.fork(self._fs, ref, turn, session_id, dry_run=dry_run)
+
+    def check_chain(self, ref: SessionRef, kept: ChainHead | None) -> tuple[list[Problem], ChainHead | None]:
+        from sessionary.layouts.records.chain import check_chain
+
+        return check_chain(self._fs, ref, kept)
