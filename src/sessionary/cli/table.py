@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sessionary.cli import output
-from sessionary.cli.text import cells, column, fit
+from sessionary.cli.text import fit, padded, widest
 
 _NARROWEST = 8
 
@@ -46,20 +46,19 @@ def lines(
         drop: headings of columns that are left out, one after the other, while that column has less than `least` cells.
         least: see `drop`.
     """
-    filled = {one.head: column([one.head, *one.texts], right=one.right) for one in columns}
+    texts = {one.head: [one.head, *one.texts] for one in columns}
     if room is not None and stretch is not None:
-        rest = list(filled.pop(stretch))
+        widths = {head: widest(column) + 2 for head, column in texts.items() if head != stretch}
         for head in drop:
-            if room - _width(filled) >= least:
+            if room - sum(widths.values()) >= least:
                 break
-            filled.pop(head, None)
-        left = max(room - _width(filled), _NARROWEST)
-        cut = [fit(text.rstrip(), left, keep_end=keep_end) for text in rest]
-        filled = {
-            one.head: filled.get(one.head, column(cut)) for one in columns if one.head in {*filled, stretch}
-        }
-    coloured = [one for one in columns if one.colours and one.head in filled] if output.has_colours() else []
-    for number, row in enumerate(zip(*filled.values(), strict=True)):
+            widths.pop(head, None)
+        left = max(room - sum(widths.values()), _NARROWEST)
+        texts[stretch] = [fit(text.rstrip(), left, keep_end=keep_end) for text in texts[stretch]]
+        texts = {head: column for head, column in texts.items() if head in {*widths, stretch}}
+    filled = [padded(texts[one.head], right=one.right) for one in columns if one.head in texts]
+    coloured = [one for one in columns if one.colours and one.head in texts] if output.has_colours() else []
+    for number, row in enumerate(zip(*filled, strict=True)):
         line = "  ".join(row).rstrip()
         line = line if room is None else fit(line, room)
         if number == 0:
@@ -69,7 +68,3 @@ def lines(
                 text = one.texts[number - 1]
                 line = line.replace(text, output.paint(text, one.colours[number - 1]), 1)
         yield line
-
-
-def _width(filled: dict[str, list[str]]) -> int:
-    return sum(cells(texts[0]) + 2 for texts in filled.values())

@@ -76,12 +76,20 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
+def widest(texts: Sequence[str]) -> int:
+    """The width of the widest text in cells."""
+    return max(map(cells, {*texts}), default=0)  # many are the same
+
+
 def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
     """The texts padded to the width of the widest; `right`: aligned right."""
-    fill = str.rjust if right else str.ljust
-    widths = {text: cells(text) for text in {*texts}}  # many are the same
-    widest = max(widths.values(), default=0)
-    return [fill(text, widest - widths[text] + len(text)) for text in texts]
+    return list(padded(texts, right=right))
+
+
+def padded(texts: Sequence[str], *, right: bool = False) -> Iterator[str]:
+    """As `column`, one text after the other: a long table is not held a second time."""
+    fill, width = str.rjust if right else str.ljust, widest(texts)
+    return (fill(text, width - cells(text) + len(text)) for text in texts)
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
