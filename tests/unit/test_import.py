@@ -258,3 +258,11 @@ def test_threads_of_langgraph_need_langgraph(
     with pytest.raises(Unsupported, match="is a database of LangGraph, which cannot be loaded") as raised:
         workspace.import_file(tmp_path / "threads.db")
     assert "pip install 'sessionary[langgraph]'" in str(raised.value.hint)
+
+
+def test_a_sub_agent_of_a_session_with_a_long_id_belongs_to_it(workspace: Workspace, tmp_path: Path) -> None:
+    child = {"schema_version": "ATIF-v1.8", "trajectory_id": "child", "agent": {}, "steps": STEPS}
+    workspace.import_file(trajectory(tmp_path, session_id="x" * 100, subagent_trajectories=[child]))
+    (top,) = workspace.tree(workspace.list())
+    assert [(one.ref.session_id, one.relation) for one in top.children] == [("child", "sub")]
+    assert top.ref.session_id.startswith("x" * 24)

@@ -14,7 +14,7 @@ from sessionary.export.atif_steps import At, Document, beyond_of, messages_of, u
 from sessionary.export.documents import of_usage
 from sessionary.export.exact import OWN, own
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
-from sessionary.layouts.records.names import IMPORT
+from sessionary.layouts.records.names import IMPORT, file_name, parts_of
 from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.model import Problem, Severity, Usage
@@ -81,7 +81,13 @@ def _trajectory(trajectory: Document, path: str, name: str, parent: str | None) 
     tables = {VIEW: view, BEYOND: {**beyond, "root": {**root, "extra": extra}}}
     yield Source(IMPORT, session_id, items, tables=tables)
     for number, child in enumerate(list_of(trajectory.get("subagent_trajectories")), 1):
-        yield from _trajectory(object_of(child), path, f"{session_id}-{number}", session_id)
+        yield from _trajectory(object_of(child), path, f"{session_id}-{number}", _shown(session_id))
+
+
+def _shown(session_id: str) -> str:
+    """The id by which readers know an imported session: a long one is shortened in the name of its file."""
+    parts = parts_of(file_name((), session_id))
+    return session_id if parts is None else parts[1]
 
 
 def _in_order(read: list[At], outside: set[int]) -> tuple[list[Document], Any]:
