@@ -84,8 +84,10 @@ PLACED = [
     for option in ("--home", "--root")
     if option in options(command)
 ]
-BEGINNING = {"import", "work start", "brainstorm start", "feature create", "feature ack"}
+BEGINNING = {"work start", "brainstorm start", "feature create", "feature ack"}
 """What may be the first of its kind in a folder."""
+ANYWHERE = {"import"}
+"""What makes its store below any folder."""
 FILLED = {
     "brainstorm update": "x --ems 5",
     "brainstorm cleanup": "",
@@ -123,7 +125,7 @@ def test_a_folder_that_was_named_and_is_missing_is_an_error_of_every_command(
     [
         pytest.param(name, option, id=f"{name} {option}")
         for name, option in PLACED
-        if name not in BEGINNING and not name.startswith("sync ")
+        if name not in BEGINNING | ANYWHERE and not name.startswith("sync ")
     ],
 )
 def test_a_folder_that_was_named_and_holds_no_store_is_an_error_of_every_command(
