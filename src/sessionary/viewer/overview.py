@@ -77,4 +77,4 @@ def _count(value: float) -> str:
 
 
 def _dollars(value: float) -> str:
-    return f"${value:,.2f}"
+    return "<$0.01" if value < 0.01 else f"${value:,.2f}"

@@ -10,7 +10,7 @@ from sessionary.export.wording import call_words, one_line, pretty_json, speaker
 from sessionary.model import Part, Problem, Text, Thinking, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered
 
-TEXT, THINKING, CALL, RESULT, OTHER, DIFF = "text", "thinking", "call", "result", "other", "diff"
+TEXT, THINKING, CALL, RESULT, OTHER = "text", "thinking", "call", "result", "other"
 _OLD = ("old_string", "old_str", "oldText", "old_text")
 _NEW = ("new_string", "new_str", "newText", "new_text")
 _PATCH = ("patch", "input")
@@ -77,7 +77,8 @@ def _part(part: Part, limits: Limits) -> dict[str, Any]:
         return _call(part, limits)
     if isinstance(part, ToolResult):
         return {"kind": RESULT, "id": part.call_id, "error": part.is_error, **_lines(part.text, limits)}
-    return {"kind": OTHER, "name": one_line(part.kind)}
+    value = {} if part.value is None else _cut(pretty_json(part.value), limits.argument)
+    return {"kind": OTHER, "name": one_line(part.kind), **value}
 
 
 def _call(call: ToolCall, limits: Limits) -> dict[str, Any]:

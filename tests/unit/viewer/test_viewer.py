@@ -133,6 +133,12 @@ def test_a_transcript_arrives_in_its_order_with_long_results_cut(client: TestCli
     assert answer["index"] == 3
 
 
+def test_a_record_that_is_no_message_is_shown_as_it_is_stored(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", [{"event": "started", "by": "x"}])
+    (part,) = next(item["parts"] for item in items(client, "one") if "parts" in item)
+    assert (part["kind"], json.loads(part["text"])) == ("other", {"event": "started", "by": "x"})
+
+
 def test_the_whole_of_a_message_is_one_request_away(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", MESSAGES)
     found = client.get(f"/api/session/{key(client, 'one')}/message/2").json()

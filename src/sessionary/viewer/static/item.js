@@ -44,10 +44,10 @@ export const isPrompt = (item) => item.origin === "person" && !item.outside && !
 
 export function drawItem(item, at, { link, before, base }) {
   if (item.problem)
-    return el("div", { class: "problem", role: "listitem" }, `${item.text}${item.line ? ` (line ${item.line})` : ""}`);
+    return el("div", { class: "problem", role: "article" }, `${item.text}${item.line ? ` (line ${item.line})` : ""}`);
   if (item.origin === "compaction") return divider(item);
   const quiet = before && before.origin === item.origin && before.turn === item.turn && !before.problem && !item.parts.some((part) => part.kind === "text");
-  const box = el("article", { class: `message ${item.origin}${item.outside ? " outside" : ""}${item.inherited ? " inherited" : ""}${quiet ? " quiet" : ""}`, role: "listitem", tabindex: "-1" });
+  const box = el("article", { class: `message ${item.origin}${item.outside ? " outside" : ""}${item.inherited ? " inherited" : ""}${quiet ? " quiet" : ""}`, tabindex: "-1" });
   if (!quiet) box.append(head(item, link));
   for (const part of item.parts) box.append(drawPart(part, item, base));
   return box;
@@ -66,7 +66,7 @@ function head(item, link) {
 }
 
 function divider(item) {
-  const box = el("div", { class: "divider", role: "listitem" }, el("span", {}, "Compacted here"));
+  const box = el("div", { class: "divider", role: "article" }, el("span", {}, "Compacted here"));
   const text = el("div", { class: "text", dir: "auto" });
   const part = item.parts.find((one) => one.kind === "text");
   if (part) box.append(fold(part, "The summary that replaces what was before", () => { render(part, text); return text; }));
@@ -88,6 +88,7 @@ function drawPart(part, item, base) {
   if (part.kind === "thinking") return fold(part, `Thinking · ${part.text.slice(0, 90).replaceAll("\n", " ")}`, () => { const text = el("div", { class: "text thought", dir: "auto" }); render(part, text); return text; });
   if (part.kind === "call") return drawCall(part, item, base);
   if (part.kind === "result") return fold(part, summaryOf("Result", part.text, part.error), () => resultOf(part, item, base), part.error);
+  if (part.text) return fold(part, summaryOf(part.name, part.text), () => el("pre", {}, part.text));
   return el("p", { class: "other" }, `[${part.name}]`);
 }
 

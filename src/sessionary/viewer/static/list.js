@@ -101,7 +101,7 @@ export class SessionList {
 
   nothing() {
     if (!this.rows.length)
-      return el("p", { class: "empty" }, "No sessions were found. `sessionary doctor` shows where was looked for them.");
+      return el("p", { class: "empty" }, "No sessions were found. `sessionary doctor` lists the folders that are searched.");
     return el("p", { class: "empty" }, "No sessions match these filters. ", el("button", { onclick: () => { this.chosen = {}; this.filter(); } }, "Show all"));
   }
 

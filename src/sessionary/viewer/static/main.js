@@ -111,7 +111,7 @@ async function run(words, hits, control) {
       began();
       if (name === "hit") {
         const row = list.byKey.get(data.key);
-        if (data.key !== last) hits.append(el("h3", {}, row?.title || row?.id || data.key, el("time", {}, ago(row?.updated))));
+        if (data.key !== last) hits.append(el("h2", {}, row?.title || row?.id || data.key, el("time", {}, ago(row?.updated))));
         last = data.key;
         hits.append(el("a", { class: "hit", href: `#/s/${data.key}/${data.index}` },
           el("span", { class: "kind" }, data.part === "title" ? "title" : data.person ? "you" : data.tool || data.role || ""),

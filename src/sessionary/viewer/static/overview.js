@@ -23,6 +23,6 @@ function plot({ title, svg }) {
 
 function leaving(rows) {
   if (!rows.length) return [];
-  return [el("section", { class: "leaving" }, el("h3", {}, `${plural(rows.length, "session")} will be deleted within a week`), el("p", { class: "hint" }, "`sessionary archive run` keeps them."),
-    el("ul", {}, ...rows.slice(0, 50).map((row) => el("li", {}, el("a", { href: `#/s/${row.key}` }, row.title), ` ${day(row.when)}`))))];
+  return [el("section", { class: "leaving" }, el("h3", {}, `${plural(rows.length, "session")} will be deleted by their agents within a week`), el("p", { class: "hint" }, "`sessionary archive run` keeps them."),
+    el("ul", {}, ...rows.slice(0, 50).map((row) => el("li", {}, el("a", { href: `#/s/${row.key}` }, row.title), new Date(row.when) < Date.now() ? " at the next clean-up of its agent" : ` ${day(row.when)}`))))];
 }

@@ -26,7 +26,7 @@ export class Session {
 
   open() {
     this.head = el("div", { class: "session-head" });
-    this.body = el("div", { class: "scroll transcript", role: "list", tabindex: "0", "aria-label": "Transcript" });
+    this.body = el("div", { class: "scroll transcript", role: "feed", tabindex: "0", "aria-label": "Transcript" });
     byId("main").replaceChildren(this.head, this.body);
     this.virtual = new VirtualList(this.body, { estimate: (at) => this.guess(at), draw: (at) => this.draw(at) });
     this.virtual.onShow = (first) => { if (!this.virtual.goal) this.at = first; };
@@ -186,7 +186,7 @@ export class Session {
     };
     if (box.open) fill();
     box.addEventListener("toggle", () => { item.open = box.open; if (box.open) fill(); });
-    return el("div", { class: "sub", role: "listitem" }, box);
+    return el("div", { class: "sub", role: "article" }, box);
   }
 
   link(item) {
