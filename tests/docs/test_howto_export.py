@@ -44,6 +44,7 @@ def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_commands_run(tmp_path: Path) -> None:
     lines = [line for one in block("sh") for line in one.splitlines()]
     assert len(lines) == 4
+    (tmp_path / "elsewhere").mkdir()
     for line in lines:
         words = shlex.split(line)[1:]
         assert main([*words, "--force"] if words[0] == "export" else words) == 0

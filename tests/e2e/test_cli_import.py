@@ -17,11 +17,17 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, printed.out, printed.err
 
 
+def folder(parent: Path, name: str) -> str:
+    """A folder to import into: one that is named must exist."""
+    (parent / name).mkdir()
+    return str(parent / name)
+
+
 def test_a_trajectory_is_imported_listed_and_exported_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home = ["--home", str(tmp_path / "home")]
+    home = ["--home", folder(tmp_path, "home")]
     path = str(trajectory(tmp_path))
     assert run(capsys, "import", path, *home) == (0, "run  imported  4 items\n", "")
     assert run(capsys, "import", path, *home) == (0, "run  imported before\n", "")
@@ -43,7 +49,7 @@ def test_a_trajectory_is_imported_listed_and_exported_again(
     first, second = tmp_path / "one.atif.json", tmp_path / "two.atif.json"
     assert run(capsys, "export", "run", "--output", str(first), "--strict", *home)[0] == 0
     assert json.loads(first.read_text("utf-8"))["schema_version"] == "ATIF-v1.8"
-    again = ["--home", str(tmp_path / "again")]
+    again = ["--home", folder(tmp_path, "again")]
     assert run(capsys, "import", str(first), *again)[0] == 0
     assert run(capsys, "export", "run", "--output", str(second), *again)[0] == 0
     assert first.read_bytes() == second.read_bytes()
@@ -53,7 +59,7 @@ def test_what_is_left_out_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home = ["--home", str(tmp_path / "home")]
+    home = ["--home", folder(tmp_path, "home")]
     path = openai_database(tmp_path, item("a"), "{torn")
     code, out, err = run(capsys, "import", str(path), *home)
     assert (code, out) == (3, "one  imported  1 item\n")
