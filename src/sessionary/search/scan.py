@@ -149,6 +149,7 @@ class Search:
             Alternative((*query.needles, *one.wanted), one.unwanted)
             for one in query.alternatives or (Alternative(()),)
         ]
+        self._wanted = [Alternative(one.wanted) for one in self._alternatives]
         self._filters = [
             ByteFilter((*tools, *filter(None, map(_needle_of, one.wanted)))) for one in self._alternatives
         ]
@@ -272,6 +273,11 @@ class Search:
         roles, own = self._query.roles, message.time
         if roles and message.role not in roles and not (PERSON in roles and message.origin == PERSON):
             return None
+        if self._redaction is not None:
+            # Masking is slow, so first: the words are there at all. NOT is left to the masked text.
+            if _best(self._wanted, self._texts(message)) is None:
+                return None
+            message = redacted_message(message, self._redaction)
         found = _best(self._alternatives, self._texts(message))
         if found is None or not self._in_time(target, own or before):
             return None
@@ -295,8 +301,6 @@ class Search:
     def _texts(self, message: Message) -> Iterator[Piece]:
         """Yield the texts to search."""
         query = self._query
-        if self._redaction is not None:
-            message = redacted_message(message, self._redaction)
         for piece in pieces(message, failed=query.errors):
             if query.tools and not (piece.part == CALL and piece.tool in query.tools):
                 continue
