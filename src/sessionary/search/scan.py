@@ -182,10 +182,10 @@ class Search:
             else:
                 wanted.append((target.size, target))
         for target, quiet in looked_ahead(wanted, self._is_quiet):
-            if self._stopped.is_set():
-                return
             if not quiet:
                 yield from self._in_session(target)
+            if self._stopped.is_set():
+                return
             self.stats.sessions += 1
             self.stats.bytes += target.size
             if passed is not None:

@@ -227,7 +227,7 @@ def test_words_that_cannot_be_searched_for_are_answered_with_the_remedy(client: 
     assert data["hint"]
 
 
-def test_a_search_that_nobody_waits_for_stops(library: Library, tmp_path: Path) -> None:
+def test_a_search_whose_reader_left_stops(library: Library, tmp_path: Path) -> None:
     for number in range(40):
         write(tmp_path, f"s{number:02}", [{"role": "user", "content": "needle " * 10}] * 200)
 
