@@ -73,6 +73,25 @@ def test_over_stdio(home: Path, mode: str, tmp_path: Path) -> None:
     assert (tmp_path / "err").read_text() == "", "the log of an agent stays quiet"
 
 
+def test_several_homes(home: Path, tmp_path: Path) -> None:
+    other = SessionStore(tmp_path / "other" / "projects" / "-w" / "sessions")
+    other.save("other-one", TALK, {"session_id": "other-one"})
+    words = ["mcp", "--home", str(home), "--home", str(tmp_path / "other")]
+    command = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], *words], env=dict(os.environ), cwd=tmp_path
+    )
+
+    async def ask() -> str:
+        with open(tmp_path / "err", "w") as errors:
+            async with Client(stdio_client(command, errlog=errors)) as client:
+                (content,) = (await client.call_tool("list_sessions", {})).content
+                assert content.type == "text"
+                return str(content.text)
+
+    found = json.loads(asyncio.run(ask()))["untrusted"]["sessions"]
+    assert {one["id"] for one in found} == {ROOT, "other-one"}
+
+
 @contextmanager
 def serving(home: Path) -> Iterator[tuple[str, Path, subprocess.Popen[str]]]:
     """A server over HTTP: its address, the file of its token, and the process."""

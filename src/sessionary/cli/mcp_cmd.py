@@ -14,6 +14,7 @@ from sessionary.cli.text import harmless
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_folder
 from sessionary.errors import Invalid, Unsupported
+from sessionary.workspace import Workspace
 from sessionary.xdg import xdg_folder
 
 
@@ -58,10 +59,14 @@ def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_reda
             raise
         raise _missing() from None
     homes.workspace(home)  # a home that is missing is refused now, not in the first call
-    words = [] if home is None else ["--home", str(homes.folder(home))]
-    server = servers.build(
-        lambda: homes.workspace(home), redact=not no_redact, allow_writes=allow_writes, home=words
-    )
+    context = click.get_current_context()
+
+    def opened() -> Workspace:
+        with context.scope(cleanup=False):  # in the thread of a call; it knows all values of --home
+            return homes.workspace(home)
+
+    words = [word for one in homes.named(home) for word in ("--home", str(homes.folder(one)))]
+    server = servers.build(opened, redact=not no_redact, allow_writes=allow_writes, home=words)
     if port is None:
         server.run("stdio")
     else:
@@ -88,13 +93,12 @@ def _serve_http(server: object, port: int) -> None:
     with listener:
         token = secrets.token_urlsafe(32)
         actual = listener.getsockname()[1]
+        # Also at SIGTERM the file of the token is removed.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         place = _keep(token, actual)
         try:
             output.aside(f"http://{http.HOST}:{actual}{http.PATH}")
             output.aside(harmless(f"token: {place}"))
-            signal.signal(
-                signal.SIGTERM, signal.default_int_handler
-            )  # so that the file of the token is removed
             http.serve(server, listener, token)
         finally:
             atomic.forget_file(place)
