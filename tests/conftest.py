@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.lanes"]
@@ -12,7 +13,8 @@ pytest_plugins = ["tests.lanes"]
 _cache = tempfile.TemporaryDirectory(prefix="sessionary-tests-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 os.environ["XDG_CONFIG_HOME"] = os.path.join(_cache.name, "config")  # what the person here has chosen
-os.environ["XDG_DATA_HOME"] = os.path.join(_cache.name, "data")  # names, tags, and the archive
+_data = os.path.join(_cache.name, "data")
+os.environ["XDG_DATA_HOME"] = _data  # names, tags, and the archive
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
@@ -29,3 +31,9 @@ def _profile() -> str:
 
 
 settings.load_profile(_profile())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Names, tags and imported sessions of one test are not seen by the next."""
+    os.environ["XDG_DATA_HOME"] = f"{_data}/{abs(hash(item.nodeid)):x}"

@@ -180,7 +180,7 @@ SYNC_CALLS = {
 
 READING = frozenset({
     "list", "show", "search", "events", "tree", "stats", "sql", "doctor", "open", "diff", "check", "demo",
-    "export", "serve", "mcp", "archive list", "archive verify",
+    "archive list",
     "work list", "work show", "work tree", "work breadcrumbs", "work timeline", "work stats", "work pending",
     "work status", "work subwork list", "work subwork show",
     "brainstorm list", "brainstorm show", "brainstorm status", "brainstorm validate",
@@ -188,6 +188,8 @@ READING = frozenset({
     "sync status", "sync check", "sync history", "sync project list", "sync demo",
 })  # fmt: skip
 """What changes nothing that a user keeps."""
+UNCHANGING = READING | {"export", "serve", "mcp", "archive verify"}
+"""These, and what only writes files of its own or answers while it runs."""
 
 
 class World:
@@ -247,7 +249,7 @@ def running(base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Build a world in a folder and run commands in it. A command behind ``!`` is one for the shell."""
     for name in ("COLUMNS", "SESSIONARY_HOME", "SESSIONARY_REQUIRE_ACK"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(base / name.lower()))
     monkeypatch.setenv("HOME", str(base))
     monkeypatch.chdir(base)

@@ -9,9 +9,9 @@ import pytest
 
 from sessionary.cli import main
 from tests.e2e.driving import ROOT, Result, Run, lines, put
-from tests.e2e.every_command import CALLS, READING, commands, running
+from tests.e2e.every_command import CALLS, UNCHANGING, commands, running
 
-CHANGING = [(name, command) for name, command in commands() if name not in READING]
+CHANGING = [(name, command) for name, command in commands() if name not in UNCHANGING]
 NOTHING_TO_DO = {"feature migrate"}
 """What has nothing to do in a home of the present format."""
 _NO_WAY_BACK = re.compile(r"no undo|only undo")
