@@ -152,7 +152,6 @@ OPERATIONS: list[Callable[[Workspace, SessionRef], Any]] = [
     Workspace.restore_backup,
     Workspace.trash,
     lambda workspace, ref: workspace.rewind(ref, 0),
-    lambda workspace, ref: workspace.rename(ref, "x"),
     lambda workspace, ref: workspace.find_changed(ref.session_id),
 ]
 

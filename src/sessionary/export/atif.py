@@ -185,8 +185,8 @@ class _Trajectory:
         ours: dict[str, Any] = {"models": models, **self._facts()}
         end: dict[str, Any] = {"agent": agent}
         if usage is not None:
-            ours["usage"] = of_usage(_rounded(usage))
-            metrics = metrics_of(ours["usage"])
+            ours["usage"] = stated = of_usage(_rounded(usage)) or {}
+            metrics = metrics_of(stated)
             end["final_metrics"] = {f"total_{name}": value for name, value in metrics.items()}
         end["extra"] = {OWN: kept(ours)[0]}
         yield "], " + json_text(plain(end))[1:-1]

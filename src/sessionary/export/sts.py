@@ -88,7 +88,7 @@ def _lines(document: Document, step: Numbered, report: Report) -> Iterator[str]:
 def _of_message(document: Document) -> Document:
     parts = document["parts"]
     role = document["role"] if document["role"] in ("user", "assistant", "system") else "system"
-    message = {"role": role, "content": _joined(parts, "text")}
+    message: Document = {"role": role, "content": _joined(parts, "text")}
     if thoughts := _joined(parts, "thinking"):
         message["reasoningContent"] = thoughts
     if calls := [_call(part) for part in parts if part["type"] == "tool_call"]:

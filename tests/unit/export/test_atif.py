@@ -213,6 +213,7 @@ def without_place(message: Message) -> Message:
     )
 
 
+@pytest.mark.lane("harbor")
 def test_sub_agents_are_embedded_and_come_back(talk: Talk, tmp_path: Path) -> None:
     call = [{"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "Look"}}]
     workspace = talk(

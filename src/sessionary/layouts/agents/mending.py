@@ -114,14 +114,16 @@ class Mender:
 
     def _insert(self, at: int, value: Value, call_id: str) -> None:
         """Add a record behind another one, also in the tree."""
-        if self._keys is not None:
+        if self._keys is None:
+            self.lines.insert(at + 1, Line(value))
+        else:
             own, parent = self._keys
             before = self.lines[at].value.get(own)
             name = str(uuid5(NAMESPACE_URL, f"{self._session_id}/{call_id}/{at}"))
             value = {**value, own: name[:8] if self._kind == "pi" else name, parent: before}
-        self.lines.insert(at + 1, Line(value))
-        if self._keys is not None and isinstance(before, str):
-            self._move_children(before, value[own], at + 1)
+            self.lines.insert(at + 1, Line(value))
+            if isinstance(before, str):
+                self._move_children(before, value[own], at + 1)
         if any(isinstance(line.value.get("ordinal"), int) for line in self.lines):
             self._number()
 

@@ -21,7 +21,9 @@ from sessionary.model import Problem, SessionRef, Severity
 
 _REMEDY = "compare the file with a backup, or with the remote; `sessionary sync` keeps earlier versions there"
 
-SHOWN = dict.fromkeys(("broken_chain", "changed_head", "rolled_back"), Severity.lost_data)
+SHOWN: dict[str, Severity] = dict.fromkeys(
+    ("broken_chain", "changed_head", "rolled_back"), Severity.lost_data
+)
 
 
 def session_gone(path: str) -> Problem:
