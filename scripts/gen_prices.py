@@ -61,7 +61,7 @@ def main() -> int:
                 failures.append(f"{provider} {model.id}: {error}")
     installed = distribution("genai-prices")
     head = {
-        "source": f"https://pypi.org/project/genai-prices/{installed.version}/",
+        "source": f"the Python package genai-prices {installed.version}",
         "version": installed.version,
         "licence": installed.read_text("licenses/LICENSE"),
         "date": datetime.now(UTC).date().isoformat(),

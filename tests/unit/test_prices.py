@@ -158,7 +158,7 @@ def test_the_shipped_file_says_where_it_comes_from() -> None:
     assert prices.date == str(datetime.fromisoformat(prices.date).date())
     package = Path(__file__).resolve().parents[2] / "src" / "sessionary" / "workspace" / "prices.json"
     file = json.decode(package.read_bytes(), type=PriceFile)
-    assert file.source == f"https://pypi.org/project/genai-prices/{file.version}/"
+    assert file.source == f"the Python package genai-prices {file.version}"
     assert file.licence.startswith("The MIT License (MIT)\n\nCopyright (c) Pydantic Services Inc.")
     assert len(file.models) > 300
     bounds = {bound for model in file.models for price in model.prices for bound in price.above}
