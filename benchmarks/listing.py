@@ -62,8 +62,8 @@ def _listing(place: Path) -> list[Measurement]:
     changed, _ = by_turns([lambda: _after_changes(place, folders), timed(lambda: _read_all(base))], ROUNDS)
     bare = timed(lambda: _bare(place, base))
     processes, bares = by_turns([timed(lambda: _process(place, forget=False)), bare], PROCESSES)
-    fresh, bares = by_turns([timed(lambda: _process(place, forget=True)), bare], ROUNDS)
-    times = f"{in_words(median(fresh))}, {ratio(fresh, bares):.2f}x"
+    fresh, idle = by_turns([timed(lambda: _process(place, forget=True)), bare], ROUNDS)
+    times = f"{in_words(median(fresh))}, {ratio(fresh, idle):.2f}x"
     numbers = (
         f"{compared(processes, bares).numbers} ({_READING} + `python -c pass`)"
         f"; the very first time, with nothing remembered: {times}"
