@@ -135,7 +135,7 @@ BENCHMARKS = (
             Row(
                 "fork at the end of a session of 40 MB with a 1 GB event log",
                 "copy of the same bytes + fsync",
-                Limit(2),
+                Limit(1.5),
             ),
             Row(
                 "rewind of it by one turn, less 50 ms",

@@ -63,7 +63,7 @@ def test_what_is_left_out_is_said(
     path = openai_database(tmp_path, item("a"), "{torn")
     code, out, err = run(capsys, "import", str(path), *home)
     assert (code, out) == (3, "one  imported  1 item\n")
-    assert err.startswith(f"{path}: row 2 of agent_messages is no JSON and was not imported")
+    assert err.startswith(f"{path}: row 2 of agent_messages is not JSON and was not imported")
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE agent_messages SET message_data = ? WHERE id = 1", (item("b"),))
     code, out, _ = run(capsys, "import", str(path), *home)
@@ -72,5 +72,5 @@ def test_what_is_left_out_is_said(
     (tmp_path / "x.txt").write_text("x")
     code, _, err = run(capsys, "import", str(tmp_path / "x.txt"), *home)
     assert code == 12
-    assert "is no JSON" in err
+    assert "is not JSON" in err
     assert "import ATIF 1.0 to 1.8" in err

@@ -163,7 +163,7 @@ def test_another_source_with_the_same_id_is_left_out(workspace: Workspace, tmp_p
 def test_a_row_that_is_no_json_is_reported(workspace: Workspace, tmp_path: Path) -> None:
     done = workspace.import_file(openai_database(tmp_path, item("a"), "{torn", item("b\ud800")))
     assert [(one.code, one.message.partition(":")[0]) for one in done.problems] == [
-        ("bad_row", "row 2 of agent_messages is no JSON and was not imported")
+        ("bad_row", "row 2 of agent_messages is not JSON and was not imported")
     ]
     assert items_of(workspace, "one") == [{"role": "user", "content": one} for one in ("a", "b\ud800")]
 
@@ -203,7 +203,7 @@ def test_adk_events_state_and_shared_state(workspace: Workspace, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        (b"not json", Invalid, "is no JSON"),
+        (b"not json", Invalid, "is not JSON"),
         (b"{}", Invalid, "is of no known format"),
         (b'{"schema_version": "ATIF-v1.9", "steps": []}', Unsupported, "has version ATIF-v1.9"),
         (b'{"schema_version": "ATIF-v1.8"}', Invalid, "has no list of steps"),

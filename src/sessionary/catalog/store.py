@@ -282,7 +282,7 @@ def _insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[An
 
 
 def _is_text(place: str) -> bool:
-    """False for the name of a file that is no UTF-8: such a session is not stored."""
+    """False for the name of a file that is not UTF-8: such a session is not stored."""
     try:
         place.encode()
     except UnicodeEncodeError:

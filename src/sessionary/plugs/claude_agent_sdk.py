@@ -56,7 +56,7 @@ class DurableSessionStore:
         Durability: that of the store; see the class.
 
         Raises:
-            Invalid: an entry is no JSON.
+            Invalid: an entry is not JSON.
             Locked: another process holds the session.
             StorageFailed: the system denied the write; `outcome` states whether the entries may be stored.
         """

@@ -70,7 +70,7 @@ class DurableSession:
         Durability: that of the session; see the class.
 
         Raises:
-            Invalid: an item is no JSON.
+            Invalid: an item is not JSON.
             Locked: another process holds the session.
             StorageFailed: the system denied the write; `outcome` states whether the items may be stored.
         """

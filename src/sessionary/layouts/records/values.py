@@ -46,7 +46,7 @@ def decode_value(raw: bytes) -> Any:
     """The value that `encode_value` was given.
 
     Raises:
-        Undecodable: the bytes are no JSON.
+        Undecodable: the bytes are not JSON.
     """
     value = decode(raw)
     return unmarked(value) if _MARK in raw else value

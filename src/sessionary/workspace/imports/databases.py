@@ -48,7 +48,7 @@ def recognised(database: Database, tables: set[str]) -> tuple[str, Sources]:
 
 
 def _openai(database: Database) -> Sources:
-    """Each row of ``agent_messages`` is an item. A row that is no JSON is skipped, as the SDK does, and reported."""
+    """Each row of ``agent_messages`` is an item. A row that is not JSON is skipped, as the SDK does, and reported."""
     sessions = database.fetch("SELECT session_id FROM agent_sessions ORDER BY rowid")
     for (session_id,) in sessions:
         rows = database.fetch(
@@ -128,5 +128,5 @@ def _value(database: Database, table: str, row: Any, stored: bytes | None) -> tu
     try:
         return (decode(stored or b"null"),)
     except Undecodable as error:
-        words = f"row {row} of {table} is no JSON and was not imported: {error}"
+        words = f"row {row} of {table} is not JSON and was not imported: {error}"
         return Problem("bad_row", Severity.lost_data, database.path, None, None, words)

@@ -77,7 +77,7 @@ def _trace(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
         document = decode(raw)
     except Undecodable as error:
         raise Invalid(
-            f"{path} is no JSON: {error}", operation="import", path=path, hint=f"import {_KNOWN}"
+            f"{path} is not JSON: {error}", operation="import", path=path, hint=f"import {_KNOWN}"
         ) from None
     if traces.is_atif(document):
         return "atif", traces.atif_sources(document, path, stem)
