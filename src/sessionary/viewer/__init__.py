@@ -1,6 +1,8 @@
 """The page in the browser: `sessionary serve`. Calls `workspace`; the page itself is in `static`.
 
 app         the routes
+session_routes  the routes of one session
+requests    bodies of requests, and answers
 guard       who may ask: host, origin, token; the headers of every answer
 library     the sessions of all homes, under keys for addresses
 transcript  the stream of a conversation, and of what is added to it

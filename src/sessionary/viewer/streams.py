@@ -12,6 +12,7 @@ from sessionary.errors import SessionaryError
 
 Step = TypeVar("Step")
 _END = object()
+EVENTS = "text/event-stream"
 
 
 async def in_thread(steps: Iterator[Step]) -> AsyncGenerator[Step]:
