@@ -32,7 +32,7 @@ $(BENCH_STAMP): $(STAMP)
 	$(PIP) install -c constraints.txt --group bench
 	@touch $@
 
-servers: $(STAMP)  ## install the npm servers that some test lanes use
+servers: $(STAMP)  ## install the npm packages that some test lanes use
 	$(BIN)/python -m tests.servers.npm
 
 plugs: $(STAMP)  ## install an environment for each agent framework that some test lanes use

@@ -203,6 +203,10 @@ def _probe_chromium() -> str | None:
     return None if chromium() else "no Chromium in PATH (Debian: apt-get install chromium)"
 
 
+def _probe_axe() -> str | None:
+    return _probe_chromium() or npm.not_installed("axe-core")
+
+
 def _probe_plug(name: str) -> Callable[[], str | None]:
     return lambda: environments.missing(name)
 
@@ -224,6 +228,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
     "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
     "chromium": _probe_chromium,  # the system's browser, driven by playwright
+    "axe": _probe_axe,  # the rules of accessibility, evaluated in that browser
     "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
     "harbor": harbor.missing,  # the models of the format ATIF, of the program that it comes from
     **{

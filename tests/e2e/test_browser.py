@@ -1,14 +1,12 @@
 """The page of `sessionary serve` in a real browser."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.test_serve import line, serving
-from tests.lanes import chromium
 
 pytestmark = pytest.mark.lane("chromium")
 
@@ -41,34 +39,6 @@ def write(home: Path, session: str, title: str, messages: list[dict[str, Any]], 
     (folder / "transcript.jsonl").write_bytes(lines + tail)
     (folder / "metadata.json").write_text(json.dumps({"session_id": session, "name": title}))
     return folder / "transcript.jsonl"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-gpu"]
-        made = started.chromium.launch(executable_path=chromium(), args=options)
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page that fails the test if a script fails or the policy of the page was broken.
-
-    That requests end with the server is no fault.
-    """
-    context = browser.new_context(viewport={"width": 1000, "height": 700})
-    made = context.new_page()
-    made.set_default_timeout(15_000)
-    faults: list[str] = []
-    made.on("pageerror", lambda error: faults.append(str(error)))
-    made.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    yield made
-    context.close()
-    assert [fault for fault in faults if "net::ERR_" not in fault] == []
 
 
 def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 CACHE = Path(__file__).resolve().parents[2] / ".servers"
 PACKAGES = {
     "@vercel/cosmosdb-server": "1.0.1",  # Cosmos DB, by people who are not Microsoft
+    "axe-core": "4.14.1",  # no server: the rules of accessibility, evaluated in the page by the browser tests
     "azurite": "3.37.0",  # Azure Blob, by Microsoft
     "s3rver": "3.7.1",  # an S3 that ignores conditions
 }
@@ -36,8 +37,11 @@ def script(package: str, path: str) -> Path:
 
 def missing(package: str) -> str | None:
     """Why a server of this package cannot be started; None if it can."""
-    if shutil.which("node") is None:
-        return "node is not installed"
+    return "node is not installed" if shutil.which("node") is None else not_installed(package)
+
+
+def not_installed(package: str) -> str | None:
+    """Why the files of this package are missing; None if they are there."""
     if not (folder_of(package) / "done").exists():
         return f"the npm package {package} {PACKAGES[package]} is not installed: `make servers` does that"
     return None
