@@ -118,7 +118,7 @@ def _surroundings(place: str) -> Iterator[None]:
         stack.enter_context(mock.patch.object(homes, "HOME", Path(place, ".amplifier")))
         time.tzset()
         for command in app.COMMANDS:
-            app.cli.get_command(None, command)  # type: ignore[arg-type]
+            app.cli.get_command(None, command)
         for name, module in list(sys.modules.items()):
             if name.startswith("sessionary.cli") and "datetime" in vars(module):
                 stack.enter_context(mock.patch.object(module, "datetime", _Still))

@@ -25,8 +25,9 @@ from sessionary.disk.fs import CREATE, FILE_MODE, make_dirs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock, shared
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
-from sessionary.testing.wrapper import UNSYNCED, NamedFs
+from sessionary.testing.wrapper import UNSYNCED
 from tests.support.faults import Call, Effect, Fault, FaultFs, sweep
+from tests.support.mailbox_proof import NamedFs
 from tests.support.recorder import RecordingFs
 from tests.support.survivors import MODELS
 from tests.support.sweeps import Operation, crash_sweep, pairs

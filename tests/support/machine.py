@@ -22,10 +22,10 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.disk.journal import is_json_text
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.testing.strategies import json_values, text
 from sessionary.transcript import boundaries, mend, slice_to_turn
 from tests.support.original import load_transcript
 from tests.support.recorder import RecordingFs
+from tests.support.strategies import json_values, text
 from tests.support.survivors import materialise, survivors
 
 ID = "s"

@@ -9,6 +9,7 @@ order, so what the check finds in them is the order. The fifth has the order rig
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from abc import ABC, abstractmethod
@@ -17,10 +18,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from sessionary.disk.fs import APPEND, CREATE, READ, Fs, make_dirs, read_all, read_bytes, sync_dir, write_all
+from sessionary.disk.fs import (
+    APPEND,
+    CREATE,
+    FILE_MODE,
+    O_TMPFILE,
+    READ,
+    Fs,
+    make_dirs,
+    read_all,
+    read_bytes,
+    sync_dir,
+    write_all,
+)
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.mailbox import Mailbox
-from sessionary.testing.wrapper import UNSYNCED, NamedFs
+from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.support.recorder import RecordingFs
 from tests.support.sweeps import Check, Operation
 
@@ -31,6 +44,15 @@ INBOX = "breadcrumbs/0"
 FIRST = (4, 5)
 LATE = (6, 1)  # the second one is older than all that were applied before it
 IDS = {f"id-{number}" for number in (*FIRST, *LATE)}
+
+
+class NamedFs(WrappedFs):
+    """A file system without O_TMPFILE, where every file has a name from the beginning."""
+
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
+        if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
+        return super().open(path, flags, mode)
 
 
 class Consume(Protocol):

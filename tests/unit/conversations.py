@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sessionary.testing import strategies
+from tests.support import strategies
 
 Message = dict[str, Any]
 

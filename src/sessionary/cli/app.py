@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output
-from sessionary.cli.lazy import LazyGroup, places_in
+from sessionary.cli.lazy import LazyGroup, command, places_in
 from sessionary.version import __version__
 
 # In the order of the help: the most needed first.
@@ -64,23 +64,21 @@ class Commands(LazyGroup):
             return super().make_context(*args, **kwargs)
 
 
-@click.command(
+@command(
+    "cli",
+    "sessionary list                    all sessions, newest first",
+    "sessionary show 3f0c81d2           read a session",
+    "sessionary open 3f0c81d2           continue it in its agent",
+    'sessionary search "race condition" find messages by words',
+    "sessionary check                   find damage",
+    "sessionary repair 3f0c81d2         repair it",
+    "sessionary undo                    undo the last change",
+    "sessionary demo                    watch a save being killed and recovered",
     cls=Commands,
     places=places_in("sessionary.cli", {name: _MODULES.get(name, f"{name}_cmd") for name in COMMANDS}),
     short={"resume": "open"},
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""\b
-Examples:
-  sessionary list                    all sessions, newest first
-  sessionary show 3f0c81d2           read a session
-  sessionary open 3f0c81d2           continue it in its agent
-  sessionary search "race condition" find messages by words
-  sessionary check                   find damage
-  sessionary repair 3f0c81d2         repair it
-  sessionary undo                    undo the last change
-  sessionary demo                    watch a save being killed and recovered
-""",
 )
 @click.version_option(__version__, message="sessionary %(version)s")
 @click.option("--debug", is_flag=True, help="Print the traceback of a bug in Sessionary.")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.targets import resolve
 from sessionary.cli.text import harmless, one_line
 from sessionary.disk.fs import OS_FS, make_folder
@@ -20,16 +21,13 @@ _SUFFIXES = {form.suffix: name for name, form in FORMATS.items()} | {".markdown"
 _PRINTED = "-"
 
 
-@click.command(
+@command(
     "export",
-    epilog="""\b
-Examples:
-  sessionary export 3f0c81d2 > build.md
-  sessionary export 3f0c81d2 --output build.html
-  sessionary export 3f0c81d2 --redact --output build.html   to share it
-  sessionary export 3f0c81d2 --format jsonl | jq -r .role
-  sessionary export 3f0c81d2 9c1d2e3f --format json --output exports/
-""",
+    "sessionary export 3f0c81d2 > build.md",
+    "sessionary export 3f0c81d2 --output build.html",
+    "sessionary export 3f0c81d2 --redact --output build.html   to share it",
+    "sessionary export 3f0c81d2 --format jsonl | jq -r .role",
+    "sessionary export 3f0c81d2 9c1d2e3f --format json --output exports/",
 )
 @click.argument(
     "sessions", metavar="ID...", nargs=-1, required=True, shell_complete=completing.sessions(files=True)

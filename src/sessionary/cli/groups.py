@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from sessionary.cli.lazy import LazyGroup, places_in
+from sessionary.cli.lazy import LazyGroup, command, places_in
 
 # In the order of the help: each command and its module.
 _WORK = {
@@ -34,17 +32,14 @@ SUBWORK = {"subwork": "sessionary.cli.work.subwork_cmd:subwork_command"}
 SHORT = {"ls": "list", "l": "list", "sh": "show", "tr": "tree"}
 
 
-@click.command(
+@command(
+    "work",
+    "sessionary work list",
+    "sessionary work show latest",
+    "sessionary work consume latest --exec './apply.sh'",
     cls=LazyGroup,
-    name="work",
     places={**WORK, **SUBWORK},
     short=SHORT,
-    epilog="""\b
-Examples:
-  sessionary work list
-  sessionary work show latest
-  sessionary work consume latest --exec './apply.sh'
-""",
 )
 def work_command() -> None:
     """Start work sessions, show them, and apply their messages.
@@ -77,19 +72,16 @@ _BRAINSTORM = {
 }
 
 
-@click.command(
+@command(
     "brainstorm",
+    'sessionary brainstorm start feature-auth -q "Who signs in?"',
+    'sessionary brainstorm answer feature-auth "developers and admins" --ems 38',
+    'sessionary brainstorm continue feature-auth -q "How long does it live?"',
+    "sessionary brainstorm back feature-auth",
+    "sessionary brainstorm save feature-auth",
+    "sessionary brainstorm list",
     cls=LazyGroup,
     places=places_in("sessionary.cli.brainstorm", _BRAINSTORM),
-    epilog="""\b
-Examples:
-  sessionary brainstorm start feature-auth -q "Who signs in?"
-  sessionary brainstorm answer feature-auth "developers and admins" --ems 38
-  sessionary brainstorm continue feature-auth -q "How long does it live?"
-  sessionary brainstorm back feature-auth
-  sessionary brainstorm save feature-auth
-  sessionary brainstorm list
-""",
 )
 def brainstorm_command() -> None:
     """Record brainstorms of a project: questions, answers, rounds, and the way back.
@@ -119,19 +111,16 @@ _FEATURE = {
 }
 
 
-@click.command(
+@command(
     "feature",
+    'sessionary feature create "Sign in" --description "Log in with OAuth"',
+    "sessionary feature plan sign-in-2025-01-09 --from plan.yaml",
+    "sessionary feature update sign-in-2025-01-09 --task T1 --model opus",
+    'sessionary feature log sign-in-2025-01-09 "make test" --duration 5200',
+    "sessionary feature status sign-in-2025-01-09",
+    "sessionary feature repair sign-in-2025-01-09",
     cls=LazyGroup,
     places=places_in("sessionary.cli.feature", _FEATURE),
-    epilog="""\b
-Examples:
-  sessionary feature create "Sign in" --description "Log in with OAuth"
-  sessionary feature plan sign-in-2025-01-09 --from plan.yaml
-  sessionary feature update sign-in-2025-01-09 --task T1 --model opus
-  sessionary feature log sign-in-2025-01-09 "make test" --duration 5200
-  sessionary feature status sign-in-2025-01-09
-  sessionary feature repair sign-in-2025-01-09
-""",
 )
 def feature_command() -> None:
     """Manage features of a project: plan, state and history.
@@ -150,17 +139,14 @@ _ARCHIVE = {
 }
 
 
-@click.command(
+@command(
     "archive",
+    "sessionary archive run",
+    "sessionary archive list",
+    "sessionary archive restore 3f0c81d2",
+    "sessionary archive verify",
     cls=LazyGroup,
     places=places_in("sessionary.cli.archive", _ARCHIVE),
-    epilog="""\b
-Examples:
-  sessionary archive run
-  sessionary archive list
-  sessionary archive restore 3f0c81d2
-  sessionary archive verify
-""",
 )
 def archive_command() -> None:
     """Keep byte-exact copies of sessions, before their agents delete them.
@@ -186,18 +172,15 @@ _SYNC = {
 }
 
 
-@click.command(
+@command(
     "sync",
+    "sessionary sync demo                            two machines on this one",
+    "sessionary sync init postgresql://db.example.org/sessions",
+    "sessionary sync push",
+    "sessionary sync status",
+    "sessionary sync watch",
     cls=LazyGroup,
     places=places_in("sessionary.cli.sync", _SYNC),
-    epilog="""\b
-Examples:
-  sessionary sync demo                            two machines on this one
-  sessionary sync init postgresql://db.example.org/sessions
-  sessionary sync push
-  sessionary sync status
-  sessionary sync watch
-""",
 )
 def sync_command() -> None:
     """Share sessions between machines, through a database or an object store.

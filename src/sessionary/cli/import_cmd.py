@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless, one_line
 from sessionary.workspace.imports.importing import Imported
 from sessionary.workspace.imports.taking_over import CONFLICT
@@ -20,14 +21,11 @@ _WORDS = {
 }
 
 
-@click.command(
+@command(
     "import",
-    epilog="""\b
-Examples:
-  sessionary import trajectory.atif.json
-  sessionary import conversations.db      of SQLiteSession, or of ADK
-  sessionary import *.atif.json --json
-""",
+    "sessionary import trajectory.atif.json",
+    "sessionary import conversations.db      of SQLiteSession, or of ADK",
+    "sessionary import *.atif.json --json",
 )
 @click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=False)

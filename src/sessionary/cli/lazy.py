@@ -52,18 +52,19 @@ def _meant(word: str, commands: list[str]) -> str:
 
 
 def command(
-    name: str, *examples: str, group: click.Group | None = None
-) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return the decorator of a command with examples at the end of its help.
+    name: str, *examples: str, group: click.Group | None = None, **more: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator of a command or group with examples at the end of its help.
 
     Args:
         name: its name.
         examples: a line each; one that begins with blanks continues the line before.
         group: the group that it belongs to; by default none yet.
+        more: arguments of `click.command`, such as `cls`.
     """
     heading = "Examples" if sum(not line.startswith(" ") for line in examples) > 1 else "Example"
     epilog = "\n".join(["\b", f"{heading}:", *(f"  {line}" for line in examples), ""])
-    return (click if group is None else group).command(name, epilog=epilog)
+    return (click if group is None else group).command(name, epilog=epilog, **more)
 
 
 class ReaderGone(Exception):

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, last_list, options, output, table
+from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
 from sessionary.cli.text import fit, one_line
@@ -50,16 +51,13 @@ _TITLE = 10
 """Minimum width of a title, in cells, as long as another column can be left out."""
 
 
-@click.command(
+@command(
     "list",
-    epilog="""\b
-Examples:
-  sessionary list
-  sessionary list --since "2 weeks ago" --project app -n 10
-  sessionary list --health damaged --sort size
-  sessionary list --all --home /mnt/old-laptop/.amplifier
-  sessionary list --health lost_data --json | jq -r '.[].id'
-""",
+    "sessionary list",
+    'sessionary list --since "2 weeks ago" --project app -n 10',
+    "sessionary list --health damaged --sort size",
+    "sessionary list --all --home /mnt/old-laptop/.amplifier",
+    "sessionary list --health lost_data --json | jq -r '.[].id'",
 )
 @options.home
 @options.project

@@ -9,7 +9,7 @@ import click
 
 from sessionary.cli.errors import run
 from sessionary.cli.groups import SHORT, SUBWORK, WORK
-from sessionary.cli.lazy import LazyGroup
+from sessionary.cli.lazy import LazyGroup, command
 from sessionary.version import __version__
 
 POLLING = {
@@ -19,8 +19,12 @@ POLLING = {
 NAME = "maestro"
 
 
-@click.group(
+@command(
     NAME,
+    "maestro wsession list",
+    "maestro wsession show latest",
+    "maestro work",
+    "maestro work subwork start latest --purpose 'Check the licence'",
     cls=LazyGroup,
     places={
         "wsession": "sessionary.cli.maestro:wsession_command",
@@ -28,13 +32,6 @@ NAME = "maestro"
     },
     short={"ws": "wsession"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""\b
-Examples:
-  maestro wsession list
-  maestro wsession show latest
-  maestro work
-  maestro work subwork start latest --purpose 'Check the licence'
-""",
 )
 @click.version_option(__version__, message="maestro (sessionary %(version)s)")
 @click.option("--debug", is_flag=True, help="Print the traceback of a bug in Sessionary.")
@@ -49,17 +46,14 @@ def wsession_command() -> None:
     """List and show work sessions, leave breadcrumbs, apply messages."""
 
 
-@click.command(
+@command(
     "work",
+    "maestro work                           apply messages to the latest session",
+    "maestro work watch db5b5fab --exec './apply.sh'",
     cls=LazyGroup,
     places={**POLLING, **SUBWORK},
     called=("sessionary work", "maestro work"),
     invoke_without_command=True,
-    epilog="""\b
-Examples:
-  maestro work                           apply messages to the latest session
-  maestro work watch db5b5fab --exec './apply.sh'
-""",
 )
 @click.pass_context
 def work_command(ctx: click.Context) -> int | None:

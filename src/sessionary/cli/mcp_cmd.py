@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_folder
@@ -18,15 +19,12 @@ from sessionary.workspace import Workspace
 from sessionary.xdg import xdg_folder
 
 
-@click.command(
+@command(
     "mcp",
-    epilog="""\b
-Examples:
-  sessionary mcp                       for the configuration of an agent
-  sessionary mcp --home /mnt/old/.amplifier
-  sessionary mcp --http 8765           streamable HTTP on this machine
-  claude mcp add sessionary -- sessionary mcp
-""",
+    "sessionary mcp                       for the configuration of an agent",
+    "sessionary mcp --home /mnt/old/.amplifier",
+    "sessionary mcp --http 8765           streamable HTTP on this machine",
+    "claude mcp add sessionary -- sessionary mcp",
 )
 @options.home
 @click.option("--allow-writes", is_flag=True, help="Let repair, fork and rewind change sessions.")

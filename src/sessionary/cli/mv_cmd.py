@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line, shell_line
 from sessionary.layouts.amplifier.project_rename import Move, Step
@@ -36,16 +37,13 @@ class _Named(click.Command):
         return super().parse_args(ctx, [*options, "--", *names])
 
 
-@click.command(
+@command(
     "mv",
+    "sessionary mv ~/code/app ~/code/shop --dry-run",
+    "sessionary mv ~/code/app ~/code/shop",
+    "sessionary mv app ~/code/shop       the project whose folder name ends with -app",
+    "sessionary mv ~/code/shop ~/code/app",
     cls=_Named,
-    epilog="""\b
-Examples:
-  sessionary mv ~/code/app ~/code/shop --dry-run
-  sessionary mv ~/code/app ~/code/shop
-  sessionary mv app ~/code/shop       the project whose folder name ends with -app
-  sessionary mv ~/code/shop ~/code/app
-""",
 )
 @click.argument("project", metavar="PROJECT")
 @click.argument("newpath", metavar="NEWPATH")

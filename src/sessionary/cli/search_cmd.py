@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import of_project, project_names, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line
@@ -40,18 +41,15 @@ _ROLES = (PERSON, "user", "assistant", "tool", "system", "developer", "command",
 _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
 
 
-@click.command(
+@command(
     "search",
-    epilog="""\b
-Examples:
-  sessionary search "race condition"
-  sessionary search cache invalidation --role person --since "last week"
-  sessionary search pytest --tool bash --project app --limit 0
-  sessionary search timeout OR "timed out" NOT redis
-  sessionary search --regex "HTTP [45]\\d\\d" --errors
-  sessionary search deadlock --jsonl | jq -r .locator
-  sessionary show 3f0c81d2:14  open a hit at its message
-""",
+    'sessionary search "race condition"',
+    'sessionary search cache invalidation --role person --since "last week"',
+    "sessionary search pytest --tool bash --project app --limit 0",
+    'sessionary search timeout OR "timed out" NOT redis',
+    'sessionary search --regex "HTTP [45]\\d\\d" --errors',
+    "sessionary search deadlock --jsonl | jq -r .locator",
+    "sessionary show 3f0c81d2:14  open a hit at its message",
 )
 @click.argument("words", nargs=-1, metavar="[WORDS]...")
 @options.home

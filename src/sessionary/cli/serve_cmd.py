@@ -9,20 +9,18 @@ from threading import Thread
 import click
 
 from sessionary.cli import homes, output
+from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.disk.atomic import forget_file
 from sessionary.errors import Unsupported
 
 
-@click.command(
+@command(
     "serve",
-    epilog="""\b
-Examples:
-  sessionary serve
-  sessionary serve --read-only --home /mnt/old-laptop --home ~/.claude
-  sessionary serve --no-open --port 8700
-  sessionary serve --socket ~/sessionary.sock
-""",
+    "sessionary serve",
+    "sessionary serve --read-only --home /mnt/old-laptop --home ~/.claude",
+    "sessionary serve --no-open --port 8700",
+    "sessionary serve --socket ~/sessionary.sock",
 )
 @click.option(
     "--home",

@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli.lazy import command
 from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import names_of, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
@@ -44,20 +45,17 @@ class TurnRange(click.ParamType[Turns]):
         return first, last
 
 
-@click.command(
+@command(
     "show",
-    epilog="""\b
-Examples:
-  sessionary show 3f0c81d2
-  sessionary show 3f0c81d2 --turns 3..7 --full | less -R
-  sessionary show latest --turns -1  the last turn
-  sessionary show latest --tail 5
-  sessionary show latest --follow --tail 5  until Ctrl-C
-  sessionary show 3f0c81d2:14 --raw --around 0  the stored record
-  sessionary show 3f0c81d2:14        the message of a search hit
-  sessionary show ~/backup/session.jsonl
-  sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
-""",
+    "sessionary show 3f0c81d2",
+    "sessionary show 3f0c81d2 --turns 3..7 --full | less -R",
+    "sessionary show latest --turns -1  the last turn",
+    "sessionary show latest --tail 5",
+    "sessionary show latest --follow --tail 5  until Ctrl-C",
+    "sessionary show 3f0c81d2:14 --raw --around 0  the stored record",
+    "sessionary show 3f0c81d2:14        the message of a search hit",
+    "sessionary show ~/backup/session.jsonl",
+    "sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == \"user\") | .text'",
 )
 @click.argument("target", metavar="ID[:INDEX] | FILE | DIR", shell_complete=completing.sessions(files=True))
 @options.home

@@ -6,11 +6,10 @@ overrides that one, and a double of some calls overrides those.
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Any
 
-from sessionary.disk.fs import DIR_MODE, FILE_MODE, O_TMPFILE, OS_FS, Fs
+from sessionary.disk.fs import DIR_MODE, FILE_MODE, OS_FS, Fs
 
 
 class WrappedFs:
@@ -112,12 +111,3 @@ class UnsyncedFs(WrappedFs):
 
 
 UNSYNCED: Fs = UnsyncedFs()
-
-
-class NamedFs(WrappedFs):
-    """A file system without O_TMPFILE, where every file has a name from the beginning."""
-
-    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
-        if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
-        return super().open(path, flags, mode)

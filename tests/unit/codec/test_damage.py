@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sessionary.codec import split_glued
 from sessionary.codec.damage import MAX_PIECES, covers, joined_record
-from sessionary.testing.strategies import json_values
+from tests.support.strategies import json_values
 
 
 def record(number: int = 0, **fields: Any) -> bytes:

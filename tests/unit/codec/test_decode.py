@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sessionary.codec import Undecodable, decode, encode_line, original_accepts
 from sessionary.codec.decode import decode_patiently
-from sessionary.testing.strategies import json_values, text
+from tests.support.strategies import json_values, text
 
 
 def same(left: Any, right: Any) -> bool:

@@ -12,7 +12,7 @@ from sessionary.codec import (
     encode_line,
     sanitize,
 )
-from sessionary.testing.strategies import json_values, text
+from tests.support.strategies import json_values, text
 
 
 def expected(value: Any, indent: int | None = None) -> bytes:

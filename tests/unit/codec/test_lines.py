@@ -20,7 +20,7 @@ from sessionary.codec import (
 from sessionary.codec.problems import Place, problem
 from sessionary.codec.seen import Duplicates
 from sessionary.model import Problem, Severity
-from sessionary.testing.strategies import json_values, text
+from tests.support.strategies import json_values, text
 
 
 def record(number: int, **fields: Any) -> bytes:

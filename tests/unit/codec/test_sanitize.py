@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.codec import encode_line, sanitize
-from sessionary.testing.strategies import json_values
+from tests.support.strategies import json_values
 
 
 class Colour(enum.Enum):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.codec import NotPlain, snapshot
-from sessionary.testing.strategies import json_values
+from tests.support.strategies import json_values
 
 NUMBERS = [0, 1, 2, True, False, 0.0, -0.0, 1.0, 1.5, float("nan"), float("inf"), 2**80, 1e300]
 

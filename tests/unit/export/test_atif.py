@@ -14,9 +14,9 @@ from sessionary import Workspace
 from sessionary.export import Report, atif
 from sessionary.export.steps import Begin, End, Head, Step
 from sessionary.model import Message, Other, Part, Text, Thinking, ToolCall, ToolResult, Usage
-from sessionary.testing import strategies
 from sessionary.transcript.typed import Numbered, numbered
 from tests.plugs import harbor
+from tests.support import strategies
 from tests.unit.export.conftest import ID, Talk, record
 
 WHEN = datetime(2026, 3, 1, 9, 0, 0, 123456, UTC)

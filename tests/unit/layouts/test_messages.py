@@ -23,7 +23,7 @@ from sessionary.layouts.amplifier.messages import (
     stamp,
 )
 from sessionary.layouts.amplifier.write_op import kept_of
-from sessionary.testing.strategies import json_values, messages
+from tests.support.strategies import json_values, messages
 
 MOMENT = datetime(2026, 1, 25, 4, 8, tzinfo=UTC)
 

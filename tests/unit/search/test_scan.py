@@ -19,8 +19,8 @@ from sessionary.layouts.base import MayMatch
 from sessionary.layouts.summary import summary_of
 from sessionary.model import Cursor, Item, SessionRef
 from sessionary.search import Hit, Needle, Query, Search, Target, needle, one_spaced, pieces, prefilter, scan
-from sessionary.testing import strategies
 from sessionary.transcript.typed import numbered
+from tests.support import strategies
 from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)

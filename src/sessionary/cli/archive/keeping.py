@@ -9,6 +9,7 @@ import click
 
 from sessionary.cli import changing, formatting, homes, options, output
 from sessionary.cli.archive import entries
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import tell_partly
 from sessionary.cli.text import harmless, one_line, short_path
@@ -17,15 +18,12 @@ from sessionary.workspace.archive import FOREIGN
 from sessionary.workspace.archive_index import usual_folder
 
 
-@click.command(
+@command(
     "add",
-    epilog="""\b
-Examples:
-  sessionary archive add --folder /mnt/backup/sessions
-  sessionary archive add --kind claude_code --kind codex
-  sessionary archive add --project ~/code/app
-  sessionary archive add --replace               all projects of all other agents again
-""",
+    "sessionary archive add --folder /mnt/backup/sessions",
+    "sessionary archive add --kind claude_code --kind codex",
+    "sessionary archive add --project ~/code/app",
+    "sessionary archive add --replace               all projects of all other agents again",
 )
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="This kind. May be repeated.")
 @click.option(
@@ -65,14 +63,11 @@ def _project(word: str) -> str:
     return os.path.abspath(os.path.expanduser(word)) if is_path else word
 
 
-@click.command(
+@command(
     "run",
-    epilog="""\b
-Examples:
-  sessionary archive run
-  sessionary archive run --json | jq '.pushed | length'
-  0 * * * *  sessionary archive run              every hour, as a line of a crontab
-""",
+    "sessionary archive run",
+    "sessionary archive run --json | jq '.pushed | length'",
+    "0 * * * *  sessionary archive run              every hour, as a line of a crontab",
 )
 @options.home
 @entries.folder

@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import changing, formatting, homes, options, output, table
 from sessionary.cli.archive import entries
+from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.text import harmless, one_line
@@ -19,14 +20,11 @@ from sessionary.workspace.archive_index import Archived
 from sessionary.workspace.naming import short_names
 
 
-@click.command(
+@command(
     "list",
-    epilog="""\b
-Examples:
-  sessionary archive list
-  sessionary archive list --gone                 those that only the archive has any more
-  sessionary archive list 3f0c81d2               the versions of one
-""",
+    "sessionary archive list",
+    "sessionary archive list --gone                 those that only the archive has any more",
+    "sessionary archive list 3f0c81d2               the versions of one",
 )
 @click.argument("session", metavar="[ID]", required=False, shell_complete=entries.completed)
 @options.home
@@ -104,13 +102,10 @@ def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) ->
     return 0
 
 
-@click.command(
+@command(
     "verify",
-    epilog="""\b
-Examples:
-  sessionary archive verify
-  sessionary archive verify 3f0c81d2 --json
-""",
+    "sessionary archive verify",
+    "sessionary archive verify 3f0c81d2 --json",
 )
 @click.argument("sessions", nargs=-1, metavar="[ID]...", shell_complete=entries.completed)
 @entries.folder

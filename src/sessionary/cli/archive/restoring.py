@@ -9,18 +9,16 @@ import click
 
 from sessionary.cli import changing, formatting, homes, options, output
 from sessionary.cli.archive import entries
+from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless, one_line, short_path
 
 
-@click.command(
+@command(
     "restore",
-    epilog="""\b
-Examples:
-  sessionary archive restore 3f0c81d2            back into the store of its agent
-  sessionary archive restore 3f0c81d2 --to /tmp/old
-  sessionary archive restore 3f0c81d2 --to /tmp/old --version 1
-  sessionary list --home /tmp/old
-""",
+    "sessionary archive restore 3f0c81d2            back into the store of its agent",
+    "sessionary archive restore 3f0c81d2 --to /tmp/old",
+    "sessionary archive restore 3f0c81d2 --to /tmp/old --version 1",
+    "sessionary list --home /tmp/old",
 )
 @click.argument("session", metavar="ID", shell_complete=entries.completed)
 @entries.folder
@@ -61,13 +59,10 @@ def restore_command(
     return 0
 
 
-@click.command(
+@command(
     "rm",
-    epilog="""\b
-Examples:
-  sessionary archive rm 3f0c81d2
-  sessionary archive rm 3f0c81d2 77aa99bb --yes
-""",
+    "sessionary archive rm 3f0c81d2",
+    "sessionary archive rm 3f0c81d2 77aa99bb --yes",
 )
 @click.argument("sessions", nargs=-1, required=True, metavar="ID...", shell_complete=entries.completed)
 @entries.folder

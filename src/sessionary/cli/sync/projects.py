@@ -35,15 +35,12 @@ class Row(NamedTuple):
     candidates: tuple[str, ...] = ()
 
 
-@click.group(
+@command(
     "project",
+    "sessionary sync project list",
+    "sessionary sync project bind ~/play/app folder:app#0a1b2c3d",
+    "sessionary sync project bind ~/play/app --new",
     cls=SuggestingGroup,
-    epilog="""\b
-Examples:
-  sessionary sync project list
-  sessionary sync project bind ~/play/app folder:app#0a1b2c3d
-  sessionary sync project bind ~/play/app --new
-""",
 )
 def project_command() -> None:
     """Show and set which local folders are which projects on the remote.

@@ -6,14 +6,12 @@ import click
 
 from sessionary.cli import output
 from sessionary.cli.demo_cmd import NOT_AS_PROMISED, show
+from sessionary.cli.lazy import command
 
 
-@click.command(
+@command(
     "demo",
-    epilog="""\b
-Examples:
-  sessionary sync demo
-""",
+    "sessionary sync demo",
 )
 @click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
 def demo_command(keep: bool) -> int:

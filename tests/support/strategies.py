@@ -1,17 +1,16 @@
 """Hypothesis strategies for real session data, and for data that breaks stores.
 
 Every special value here has broken a session somewhere: Unicode line ends, NUL, lone surrogates from cut
-emoji, integers beyond 64 bits, NaN, deep nesting. hypothesis is imported on demand, since the package does
-not need it to run.
+emoji, integers beyond 64 bits, NaN, deep nesting.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 NASTY = (
     "\x85",  # ends a line for str.splitlines
@@ -52,8 +51,6 @@ EVENTS = (
 
 def text(*, max_size: int = 40) -> SearchStrategy[str]:
     """Text with any characters, including lone surrogates, with problematic ones more often than by chance."""
-    from hypothesis import strategies as st
-
     nasty = st.lists(st.sampled_from(NASTY + PLAIN), max_size=5).map(
         lambda pieces: "".join(pieces)[:max_size]
     )
@@ -62,8 +59,6 @@ def text(*, max_size: int = 40) -> SearchStrategy[str]:
 
 def numbers(*, finite: bool = False) -> SearchStrategy[int | float]:
     """Integers of any size, floats, and unless `finite` also NaN and the infinities."""
-    from hypothesis import strategies as st
-
     floats = st.floats(allow_nan=False, allow_infinity=False)
     strange = HUGE if finite else HUGE + NOT_JSON
     return st.one_of(st.integers(), floats, st.sampled_from(strange))
@@ -71,8 +66,6 @@ def numbers(*, finite: bool = False) -> SearchStrategy[int | float]:
 
 def json_values(*, finite: bool = False, max_leaves: int = 12) -> SearchStrategy[Any]:
     """Any JSON value, nested; with `finite`, nothing that strict JSON refuses."""
-    from hypothesis import strategies as st
-
     leaves = st.one_of(st.none(), st.booleans(), numbers(finite=finite), text())
 
     def nested(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
@@ -83,7 +76,6 @@ def json_values(*, finite: bool = False, max_leaves: int = 12) -> SearchStrategy
 
 def deep(depth: int = 60) -> SearchStrategy[Any]:
     """One value inside of nested lists and objects."""
-    from hypothesis import strategies as st
 
     def nest(path: list[bool]) -> Any:
         value: Any = "the bottom"
@@ -96,8 +88,6 @@ def deep(depth: int = 60) -> SearchStrategy[Any]:
 
 def timestamps() -> SearchStrategy[str]:
     """Times in the forms that the original programs have written."""
-    from hypothesis import strategies as st
-
     return st.datetimes().flatmap(
         lambda time: st.sampled_from(
             [time.isoformat(timespec="milliseconds") + zone for zone in ("+00:00", "Z", "", "+05:30")]
@@ -107,8 +97,6 @@ def timestamps() -> SearchStrategy[str]:
 
 def tool_calls() -> SearchStrategy[list[dict[str, Any]]]:
     """Calls in the format of amplifier and in that of OpenAI."""
-    from hypothesis import strategies as st
-
     ids = st.from_regex(r"(toolu|call)_[A-Za-z0-9]{1,8}", fullmatch=True)
     arguments = st.dictionaries(text(max_size=10), json_values(max_leaves=4), max_size=3)
     ours = st.fixed_dictionaries({"id": ids, "tool": text(max_size=12), "arguments": arguments})
@@ -119,8 +107,6 @@ def tool_calls() -> SearchStrategy[list[dict[str, Any]]]:
 
 def messages() -> SearchStrategy[dict[str, Any]]:
     """One message: a role, content as text, blocks or missing, and unknown fields."""
-    from hypothesis import strategies as st
-
     blocks = st.lists(
         st.fixed_dictionaries({"type": st.sampled_from(["text", "thinking", "tool_result"]), "text": text()}),
         max_size=3,
@@ -141,15 +127,11 @@ def messages() -> SearchStrategy[dict[str, Any]]:
 
 def transcripts(*, max_size: int = 8) -> SearchStrategy[list[dict[str, Any]]]:
     """A conversation."""
-    from hypothesis import strategies as st
-
     return st.lists(messages(), max_size=max_size)
 
 
 def metadata() -> SearchStrategy[dict[str, Any]]:
     """metadata.json: the fields of a session, any of them missing, and others."""
-    from hypothesis import strategies as st
-
     known: dict[str, SearchStrategy[Any]] = {
         "session_id": session_ids(),
         "created": timestamps(),
@@ -168,8 +150,6 @@ def metadata() -> SearchStrategy[dict[str, Any]]:
 
 def events() -> SearchStrategy[dict[str, Any]]:
     """One event, as passed by a caller."""
-    from hypothesis import strategies as st
-
     return st.fixed_dictionaries(
         {"event": st.one_of(st.sampled_from(EVENTS), text(max_size=20).filter(bool))},
         optional={
@@ -184,8 +164,6 @@ def events() -> SearchStrategy[dict[str, Any]]:
 
 def session_ids() -> SearchStrategy[str]:
     """Ids in all forms found on users' disks: roots, sub-sessions old and new, names given by users."""
-    from hypothesis import strategies as st
-
     hexadecimal = st.text("0123456789abcdef", min_size=16, max_size=16)
     root = st.uuids(version=4).map(str)
     agent = st.sampled_from(["explorer", "foundation-session-analyst", "foundation:zen-architect"])

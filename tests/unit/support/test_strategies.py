@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from sessionary.testing import strategies
+from tests.support import strategies
 
 KNOWN = {"metadata", "timestamp", "tool_calls", "tool_call_id", "thinking_text", "name"}
 FEW = settings(max_examples=20)
