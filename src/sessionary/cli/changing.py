@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,8 +20,13 @@ DECLINED = 1
 """The exit code when the user answered no: nothing was done, so a script must not continue."""
 
 
-def confirmed(question: str) -> bool:
-    """Ask on standard error; if the answer is no, print that nothing was changed."""
+def confirmed(question: str, refusal: Exception | None = None) -> bool:
+    """Ask on standard error; if the answer is no, print that nothing was changed.
+
+    Without a terminal, `refusal` is raised.
+    """
+    if refusal is not None and not sys.stdin.isatty():
+        raise refusal
     agreed = click.confirm(question, err=True)
     if not agreed:
         output.aside("Nothing was changed.")

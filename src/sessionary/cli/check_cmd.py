@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import resolve, tell_none, tell_partly
+from sessionary.cli.targets import report_failure, report_none, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
@@ -32,13 +33,6 @@ class _Checked(NamedTuple):
     path: str
     problems: list[Problem]
     ref: SessionRef | None = None
-
-
-class _Chains(NamedTuple):
-    """Whether hash chains are verified, and whether their ends are kept."""
-
-    verify: bool
-    remember: bool
 
 
 @command(
@@ -72,22 +66,21 @@ def check_command(
 
     Without a target, every session below --home is checked. Exit code 13: something worse than a note was found.
     """
-    how = _chains(chain, remember)
+    if remember and not chain:
+        raise click.UsageError("--remember needs --chain")
     workspace = homes.workspace(home)
+    check = partial(_check, chain=chain, remember=remember)
     checked: list[_Checked] = []
     failure = None
-    with ExitStack() as stack:
-        if not (json_ or jsonl):
-            stack.enter_context(output.paged())
-        progress = stack.enter_context(Progress("checking", None))
+    with nullcontext() if json_ or jsonl else output.paged(), Progress("checking", None) as progress:
         try:
-            for one in progress.over(_each(workspace, targets, how)):
+            for one in progress.over(_each(workspace, targets, check)):
                 checked.append(one)
                 if jsonl:
                     output.values(_objects(one))
-                elif not json_ and (found := list(_lines(workspace, one, notes=notes or bool(targets)))):
+                elif not json_ and (lines := list(_lines(workspace, one, notes=notes or bool(targets)))):
                     progress.pause()
-                    output.lines(found)
+                    output.lines(lines)
         except StorageFailed as error:
             failure = error
         if json_:
@@ -97,36 +90,33 @@ def check_command(
             if any(one.kind != "place" for one in checked) or _exit_code(checked, None):
                 output.lines(_sum(checked, notes=notes or bool(targets)))
             elif failure is None:
-                tell_none(workspace)
+                report_none(workspace)
     return _exit_code(checked, failure)
 
 
-def _chains(verify: bool, remember: bool) -> _Chains:
-    if remember and not verify:
-        raise click.UsageError("--remember needs --chain")
-    return _Chains(verify, remember)
-
-
-def _each(workspace: Workspace, targets: tuple[str, ...], how: _Chains) -> Iterator[_Checked]:
-    """Check the targets one after the other."""
+def _each(workspace: Workspace, words: tuple[str, ...], check: partial[_Checked]) -> Iterator[_Checked]:
+    """Check what the words name, or everything without words."""
     return (
-        in_turn(_each_at(workspace, word, how) for word in targets) if targets else _each_of(workspace, how)
+        in_turn(_each_at(workspace, word, check) for word in words) if words else _each_of(workspace, check)
     )
 
 
-def _each_at(workspace: Workspace, word: str, how: _Chains) -> Iterator[_Checked]:
+def _each_at(workspace: Workspace, word: str, check: partial[_Checked]) -> Iterator[_Checked]:
     if is_home(os.path.expanduser(word)):
-        yield from _each_of(Workspace(Path(word)), how)
+        yield from _each_of(Workspace(Path(word)), check)
     else:
-        yield _check(workspace, resolve(workspace, word), how)
+        yield check(workspace, resolve(workspace, word))
 
 
-def _each_of(workspace: Workspace, how: _Chains) -> Iterator[_Checked]:
+def _each_of(workspace: Workspace, check: partial[_Checked]) -> Iterator[_Checked]:
     for ref in workspace.refs():
         with suppress(NotFound):  # its agent removed it meanwhile
-            yield _check(workspace, ref, how)
+            yield check(workspace, ref)
     places: dict[str, list[Problem]] = {}
-    for problem in (*workspace.check_place(), *(workspace.check_remembered() if how.verify else ())):
+    for problem in (
+        *workspace.check_place(),
+        *(workspace.check_remembered() if check.keywords["chain"] else ()),
+    ):
         places.setdefault(_place_of(problem, workspace.home), []).append(problem)
     for place, problems in places.items():
         yield _Checked("place", place, place, problems)
@@ -141,10 +131,10 @@ def _place_of(problem: Problem, home: Path) -> str:
     return str(path.parent)
 
 
-def _check(workspace: Workspace, target: Target, how: _Chains) -> _Checked:
+def _check(workspace: Workspace, target: Target, *, chain: bool, remember: bool) -> _Checked:
     problems = list(workspace.check(target))
-    if how.verify:
-        problems += workspace.check_chain(target, remember=how.remember)
+    if chain:
+        problems += workspace.check_chain(target, remember=remember)
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), problems)
     return _Checked("session", target.session_id, target.locator, problems, target)
@@ -214,7 +204,7 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
 
 
 def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:
-    partly = tell_partly(failure, "checked")
+    partly = report_failure(failure, "checked")
     if any(problem.severity > Severity.note for one in checked for problem in one.problems):
         return DAMAGED
     return partly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,7 @@ def doctor_command(home: Path | None, json_: bool) -> int:
     """
     found = homes.workspace(home).doctor()
     if json_:
-        output.value(
-            {"agents": [_agent(one) for one in found.agents], "catalogue": _catalogue(found.catalogue)}
-        )
+        output.value({"agents": [_agent(one) for one in found.agents], "catalogue": asdict(found.catalogue)})
     else:
         now = datetime.now(UTC)
         with output.paged():
@@ -118,7 +117,3 @@ def _agent(one: AgentState) -> dict[str, Any]:
         "leaving_unarchived": one.unkept,
         "error": None if one.failure is None else one.failure.message,
     }
-
-
-def _catalogue(state: CatalogueState) -> dict[str, Any]:
-    return {"path": state.path, "size": state.size, "sessions": state.sessions}

@@ -222,7 +222,7 @@ def _print_cost(totals: UsageTotals, as_json: bool) -> None:
     output.lines(
         usage_table({model or "(not named)": usage for model, usage in totals.models.items()}, "MODEL")
     )
-    tell_silent(totals.total)
+    report_unknown_usage(totals.total)
 
 
 def usage_table(usages: dict[str, Usage], what: str, *, by_name: bool = False) -> Iterator[str]:
@@ -254,7 +254,7 @@ def _number(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
-def tell_silent(total: Usage) -> None:
+def report_unknown_usage(total: Usage) -> None:
     """Print what the totals leave out."""
     if total.without_usage:
         output.aside(f"{_responses(total.without_usage)} without a token count")

@@ -14,11 +14,11 @@ import click
 from sessionary.cli import formatting, homes, last_list, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
-from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
+from sessionary.cli.targets import all_summaries, names_of, of_project, report_failure, report_none
 from sessionary.cli.text import fit, one_line
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import SHORT, Workspace, documents
-from sessionary.workspace.filters import Filter
+from sessionary.workspace.filters import Filter, is_within
 
 _HEALTHS = {
     "ok": formatting.WELL,
@@ -130,7 +130,7 @@ def list_command(
     chosen = [
         one
         for one in of_project(workspace, found, project, failure)
-        if _is_within(one.updated, since, until) and wanted.holds(one)
+        if (one.updated is None or is_within(one.updated, since, until)) and wanted.holds(one)
     ]
     chosen.sort(key=_rank, reverse=True)
     if sort in _SORTS:
@@ -146,8 +146,8 @@ def list_command(
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
-        tell_none(workspace)
-    return tell_partly(failure, "listed")
+        report_none(workspace)
+    return report_failure(failure, "listed")
 
 
 def _rank(one: Summary) -> tuple[float, str, str]:
@@ -220,11 +220,6 @@ def _title(summary: Summary, depth: int) -> str:
     if parent and parent != summary.ref.session_id:
         title = f"{title} (from {parent[:SHORT]})"
     return one_line(title)
-
-
-def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """A session without a known time of change passes both filters."""
-    return when is None or ((since is None or when >= since) and (until is None or when < until))
 
 
 def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -91,12 +90,10 @@ def _run(found: Resume, *, ask: bool) -> int:
     if found.folder is None or not found.is_there:
         hint = "run the command in the folder where the project is now"
         raise NotFound("the folder of the session is missing", path=found.folder, hint=hint)
-    if ask:
-        if not sys.stdin.isatty():
-            raise Invalid("confirmation needs a terminal", hint="give --yes")
-        question = f"Run {shell_line(found.command)} in {one_line(found.folder)}?"
-        if not changing.confirmed(question):
-            return changing.DECLINED
+    refusal = Invalid("confirmation needs a terminal", hint="give --yes")
+    question = f"Run {shell_line(found.command)} in {one_line(found.folder)}?"
+    if ask and not changing.confirmed(question, refusal):
+        return changing.DECLINED
     output.flush()
     try:
         return subprocess.run(found.command, cwd=found.folder, check=False).returncode

@@ -260,6 +260,28 @@ def items(documents: Iterable[Any], *, jsonl: bool) -> None:
         value(list(documents))
 
 
+def listed(
+    documents: Iterable[Any], texts: Iterable[str], none: str | None, *, json_: bool, jsonl: bool
+) -> int:
+    """Print a list as JSON, or as lines; return the exit code.
+
+    Args:
+        documents: the items.
+        texts: the lines.
+        none: printed on standard error instead of the lines, if there are no items.
+        json_: print one document.
+        jsonl: print one document per line.
+    """
+    if json_ or jsonl:
+        items(documents, jsonl=jsonl)
+    elif none is not None:
+        aside(none)
+    else:
+        with paged():
+            lines(texts)
+    return 0
+
+
 def holding(document: dict[str, Any], name: str, *, jsonl: bool) -> None:
     """An object as one JSON document, or with `jsonl` one item of the list of that name per line."""
     if jsonl:

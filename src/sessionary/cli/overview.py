@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sessionary.cli import formatting, homes, output, table
 from sessionary.cli.list_cmd import columns
-from sessionary.cli.targets import NONE_YET, all_summaries, names_of, tell_partly
+from sessionary.cli.targets import NONE_YET, all_summaries, names_of, report_failure
 from sessionary.cli.text import cells, one_line
 from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Summary
@@ -28,7 +28,7 @@ def overview() -> int:
     if not own:
         output.line(NONE_YET)
         output.line("`sessionary demo` shows what Sessionary does, `sessionary --help` all commands.")
-        return tell_partly(failure, "shown")
+        return report_failure(failure, "shown")
     short = workspace.short_ids([one.ref for one in own])
     kinds = len({one.ref.kind for one in own})
     of_kinds = "" if kinds == 1 else f" of {formatting.count(kinds, 'kind')}"
@@ -52,7 +52,7 @@ def overview() -> int:
     output.line(
         f"sessionary show {first} · sessionary search WORDS · sessionary {'check' if damaged else 'list'}"
     )
-    return tell_partly(failure, "shown")
+    return report_failure(failure, "shown")
 
 
 def _leaving(workspace: Workspace) -> list[Summary]:

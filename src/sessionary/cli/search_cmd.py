@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import of_project, project_names, tell_partly
+from sessionary.cli.targets import of_project, project_names, report_failure
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -150,10 +150,8 @@ def search_command(
         nested = {one.ref.locator for one in gathered(workspace.summaries())[0] if one.nested}
         asked = [ref for ref in asked if ref.locator not in nested]
     hits = workspace.search(query, asked, limit=limit)
-    with ExitStack() as stack:
-        if not (json_ or jsonl):
-            stack.enter_context(output.paged())
-        progress = stack.enter_context(Progress("searching", hits.size))
+    progress = Progress("searching", hits.size)
+    with nullcontext() if json_ or jsonl else output.paged(), progress:
         hits.passed = progress.advance
         found = _shown_alone(hits, progress)
         if jsonl:
@@ -167,7 +165,7 @@ def search_command(
             _tell(hits)
     _report_problems(hits.stats, home)
     unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)
-    return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
+    return report_failure(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
 
 
 def _alternatives(words: tuple[str, ...], *, regex: bool, case: bool, fold: bool) -> tuple[Alternative, ...]:

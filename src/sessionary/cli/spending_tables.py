@@ -125,7 +125,7 @@ def cost_text(one: Spending) -> str:
     return cost_words(one.cost, one.unpriced)
 
 
-def tell_unpriced(report: SpendingReport) -> None:
+def report_unpriced(report: SpendingReport) -> None:
     """Print which share of the tokens and sessions the cost leaves out."""
     total = report.total
     if total.unpriced:

@@ -15,7 +15,7 @@ from sessionary.catalog.store import schema
 from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
-from sessionary.cli.targets import all_summaries, tell_partly
+from sessionary.cli.targets import all_summaries, report_failure
 from sessionary.cli.text import fit, one_line
 
 _LONGEST = 60
@@ -64,7 +64,7 @@ def sql_command(
         with output.paged():
             output.lines(_table(found))
         output.aside(formatting.count(len(found.rows), "row"))
-    return tell_partly(failure, "read")
+    return report_failure(failure, "read")
 
 
 def _plain(value: Any) -> Any:

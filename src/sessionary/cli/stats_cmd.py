@@ -14,16 +14,16 @@ from sessionary.cli import formatting, homes, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Zone
 from sessionary.cli.progress import Progress
-from sessionary.cli.spending_tables import NO_PROJECT, spending_object, spending_tables, tell_unpriced
+from sessionary.cli.spending_tables import NO_PROJECT, report_unpriced, spending_object, spending_tables
 from sessionary.cli.table import Column
-from sessionary.cli.targets import all_summaries, names_of, of_project, project_names, tell_partly
+from sessionary.cli.targets import all_summaries, names_of, of_project, project_names, report_failure
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Stats, Workspace
 from sessionary.workspace.costs import Costs
 from sessionary.workspace.family import relation_of
-from sessionary.workspace.filters import Filter
+from sessionary.workspace.filters import Filter, is_within
 from sessionary.workspace.spending import SpendingReport
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -83,7 +83,7 @@ def stats_command(
     summaries = [one for one in of_project(workspace, found, project, failure) if wanted.holds(one)]
     spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
-    summaries = [one for one in summaries if _is_within(one.updated, since, until)]
+    summaries = [one for one in summaries if is_within(one.updated, since, until)]
     left_out = len(found) - len(summaries)
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if json_:
@@ -91,7 +91,7 @@ def stats_command(
         project_of = workspace.project_of(summaries)
         paths = {one.ref.project or one.cwd or NO_PROJECT: project_of(one) for one in summaries}
         output.value(_report(stats, relations, projects, paths, spent, costs))
-        return tell_partly(failure, "counted")
+        return report_failure(failure, "counted")
     name = names_of(workspace, summaries)
     projects = _by_project(workspace, summaries, lambda one: NO_PROJECT if name(one) == "-" else name(one))
     with output.paged():
@@ -99,11 +99,11 @@ def stats_command(
         output.lines(spending_tables(spent))
         if costs is not None:
             _print_costs(workspace, costs)
-        tell_unpriced(spent)
+        report_unpriced(spent)
         if left_out:
             do = "session does" if left_out == 1 else "sessions do"
             output.aside(f"{left_out:,} {do} not match these filters")
-    return tell_partly(failure, "counted")
+    return report_failure(failure, "counted")
 
 
 def _by_project(
@@ -113,12 +113,6 @@ def _by_project(
     for one in summaries:
         by_project.setdefault(project_of(one), []).append(one)
     return {name: workspace.stats(some) for name, some in by_project.items()}
-
-
-def _is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    if since is None and until is None:
-        return True
-    return time is not None and (since is None or time >= since) and (until is None or time < until)
 
 
 def _costs(
@@ -238,7 +232,7 @@ def _project_table(projects: dict[str, Stats]) -> Iterator[str]:
 
 
 def _print_costs(workspace: Workspace, costs: Costs) -> None:
-    from sessionary.cli.events_cmd import tell_silent, usage_table  # here, since it loads much
+    from sessionary.cli.events_cmd import report_unknown_usage, usage_table  # here, since it loads much
 
     output.line()
     if not costs.total.responses:
@@ -250,7 +244,7 @@ def _print_costs(workspace: Workspace, costs: Costs) -> None:
             output.line()
         shown = {names[name]: one for name, one in rows.items()} if what == "project" else rows
         output.lines(usage_table(shown, what.upper(), by_name=what == "day"))
-    tell_silent(costs.total)
+    report_unknown_usage(costs.total)
     if costs.copied:
         output.aside(
             f"{formatting.count(costs.copied, 'response')} copied by forks, counted with their parents"

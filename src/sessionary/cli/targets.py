@@ -176,7 +176,7 @@ def project_name(project: str | None) -> str:
     return "~" if project == slug_of_home else project.removeprefix(f"{slug_of_home}-")
 
 
-def tell_none(workspace: Workspace) -> None:
+def report_none(workspace: Workspace) -> None:
     """Print that no session was found: the user may have meant another folder."""
     if not workspace.is_narrowed:
         output.aside(NONE_YET)
@@ -185,7 +185,7 @@ def tell_none(workspace: Workspace) -> None:
     output.aside(f"No sessions in {one_line(str(workspace.home))}{missing}; --home names another folder.")
 
 
-def tell_partly(failure: StorageFailed | None, what: str) -> int:
+def report_failure(failure: StorageFailed | None, what: str) -> int:
     """Print which folders could not be read; return the exit code."""
     if failure is None:
         return 0

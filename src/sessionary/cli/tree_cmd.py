@@ -12,7 +12,7 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
-from sessionary.cli.targets import all_summaries, names_of, of_project, tell_none, tell_partly
+from sessionary.cli.targets import all_summaries, names_of, of_project, report_failure, report_none
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import documents
@@ -57,8 +57,8 @@ def tree_command(
             projects = names_of(workspace, [top.summary for top in tops])
             output.lines(_drawn(tops, short, projects, wanted.locator if wanted else None))
             if not tops:
-                tell_none(workspace)
-    return tell_partly(failure, "shown")
+                report_none(workspace)
+    return report_failure(failure, "shown")
 
 
 def _objects(tops: Iterable[Kin], prices: Prices) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from sessionary.cli.changing import print_command
 from sessionary.cli.lazy import command
 from sessionary.cli.param_types import When
 from sessionary.cli.table import Column
-from sessionary.cli.targets import is_path, project_names, tell_partly, to_change
+from sessionary.cli.targets import is_path, project_names, report_failure, to_change
 from sessionary.cli.text import harmless, one_line
 from sessionary.errors import NotFound, SessionaryError
 from sessionary.layouts.amplifier import Undone
@@ -77,16 +77,12 @@ def trash_command(
     if older_than is not None:
         rows = [row for row in rows if row.when is not None and row.when < older_than]
     if empty:
-        return _empty(workspace, rows, yes, json_) or tell_partly(failure, "destroyed")
+        return _empty(workspace, rows, yes, json_) or report_failure(failure, "destroyed")
     titles = [_title(workspace, row) for row in rows]
-    if json_ or jsonl:
-        output.items(map(_trashed_object, rows, titles), jsonl=jsonl)
-    else:
-        with output.paged():
-            output.lines(_trash_table(rows, titles) if rows else ())
-        if not rows:
-            output.aside("The trash is empty" + (" of sessions that old." if older_than else "."))
-    return tell_partly(failure, "shown")
+    none = None if rows else "The trash is empty" + (" of sessions that old." if older_than else ".")
+    documents = map(_trashed_object, rows, titles)
+    output.listed(documents, _trash_table(rows, titles), none, json_=json_, jsonl=jsonl)
+    return report_failure(failure, "shown")
 
 
 def _one_job(
@@ -172,11 +168,9 @@ def _trash_table(rows: list[Trashed], titles: list[str | None]) -> Iterator[str]
 def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) -> int:
     size = sum(row.size for row in rows)
     what = f"{formatting.count(len(rows), 'session')}, {formatting.size(size)}"
-    if rows and not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("--empty deletes sessions permanently; without a terminal, add --yes")
-        if not changing.confirmed(f"Permanently delete {what}?"):
-            return changing.DECLINED
+    refusal = click.UsageError("--empty deletes sessions permanently; without a terminal, add --yes")
+    if rows and not yes and not changing.confirmed(f"Permanently delete {what}?", refusal):
+        return changing.DECLINED
     gone = workspace.empty_trash(rows)
     if json_:
         output.value({"destroyed": [one.ref.session_id for one in gone], "size": size})
@@ -222,14 +216,9 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
     ref, word = (None, None) if session is None else _named(workspace, session)
     rows, failure = gathered(workspace.undoable(ref))
     if list_:
-        if json_ or jsonl:
-            output.items(map(_change_object, rows), jsonl=jsonl)
-        else:
-            with output.paged():
-                output.lines(_changes_table(rows) if rows else ())
-            if not rows:
-                output.aside("Nothing to undo.")
-        return tell_partly(failure, "shown")
+        none = None if rows else "Nothing to undo."
+        output.listed(map(_change_object, rows), _changes_table(rows), none, json_=json_, jsonl=jsonl)
+        return report_failure(failure, "shown")
     if failure is not None:  # the last change of all may be in a folder that could not be read
         failure.hint = "`sessionary undo ID` undoes the last change of one session"
         raise failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import NamedTuple
 
 from sessionary.model import Summary
@@ -37,3 +38,10 @@ class Filter(NamedTuple):
             and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in one.tags}
             and (self.model is None or any(self.model.casefold() in name.casefold() for name in one.models))
         )
+
+
+def is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """True for a time from `since` up to `until`; an unknown time is only in a range without bounds."""
+    if time is None:
+        return since is None and until is None
+    return (since is None or time >= since) and (until is None or time < until)

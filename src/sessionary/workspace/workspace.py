@@ -168,9 +168,8 @@ class Workspace(Sessions):
             NotFound: no project matches.
             StorageFailed: a folder cannot be read; `summaries` yields all others first.
         """
-        from sessionary.workspace.filters import (
-            Filter,  # here and below: what a list of the command line does not need
-        )
+        # Here and below: what a list of the command line does not need.
+        from sessionary.workspace.filters import Filter, is_within
 
         wanted = Filter(
             () if kind is None else (kind,),
@@ -183,10 +182,7 @@ class Workspace(Sessions):
         found = builtins.list(filter(wanted.holds, self.summaries() if summaries is None else summaries))
         if project is not None:
             found = self.of_project(project, found)
-        if since is not None:
-            found = [one for one in found if one.updated is not None and one.updated >= since]
-        if until is not None:
-            found = [one for one in found if one.updated is not None and one.updated < until]
+        found = [one for one in found if is_within(one.updated, since, until)]
         return sorted(found, key=lambda one: (believed(one.updated), one.ref.session_id), reverse=True)
 
     def tree(self, summaries: Iterable[Summary]) -> builtins.list[Kin]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessionary.cli.spending_tables import SHOWN, spending_object, spending_tables, tell_unpriced
+from sessionary.cli.spending_tables import SHOWN, report_unpriced, spending_object, spending_tables
 from sessionary.model import Usage
 from sessionary.workspace.spending import Spending, SpendingReport
 
@@ -52,7 +52,7 @@ def test_what_the_cost_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert "200 tokens, cost unknown" in list(spending_tables(found))
     found.unpriced_sessions, found.silent_sessions = 1, 2
     found.models = {name: Spending(Usage(1), None, 1) for name in "dcba"}
-    tell_unpriced(found)
+    report_unpriced(found)
     assert capsys.readouterr().err.splitlines() == [
         "No price is known for 50 tokens (25%) in 1 session: a, b, c and 1 more",
         "2 sessions without token counts",

@@ -11,7 +11,7 @@ from sessionary.cli import changing, formatting, homes, options, output
 from sessionary.cli.archive import entries
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import tell_partly
+from sessionary.cli.targets import report_failure
 from sessionary.cli.text import harmless, one_line, short_path
 from sessionary.workspace import KINDS
 from sessionary.workspace.archive import FOREIGN
@@ -101,4 +101,4 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
         output.lines(changing.done(f"{done}, {report.unchanged:,} unchanged"))
         for one, why in report.failed:
             output.aside(harmless(f"sessionary: {one}: {why}"))
-    return tell_partly(report.failure, "archived") or (options.PARTLY if report.failed else 0)
+    return report_failure(report.failure, "archived") or (options.PARTLY if report.failed else 0)

@@ -45,34 +45,28 @@ def list_command(
         return _versions(archive, archive.find(session), json_=json_, jsonl=jsonl)
     left = archive.left()
     rows = [one for one in archive.entries() if one.name in left or not gone]
-    if json_ or jsonl:
-        documents = (entries.document(one) | {"source": _source(one, left)} for one in rows)
-        output.items(documents, jsonl=jsonl)
-    elif rows:
-        with output.paged():
-            drop = ("VERSIONS", "SIZE", "KIND")
-            output.lines(table.lines(list(_columns(rows, left)), output.room(), stretch="TITLE", drop=drop))
-    else:
-        output.aside(
-            "Nothing is archived" + (" whose source is gone." if gone else ": `sessionary archive run`.")
-        )
-    return 0
+    documents = (entries.document(one) | {"source": _source(one, left)} for one in rows)
+    none = "Nothing is archived" + (" whose source is gone." if gone else ": `sessionary archive run`.")
+    return output.listed(documents, _table(rows, left), None if rows else none, json_=json_, jsonl=jsonl)
 
 
 def _source(entry: Archived, left: set[str]) -> str:
     return "gone" if entry.name in left else "present"
 
 
-def _columns(rows: list[Archived], left: set[str]) -> Iterator[Column]:
+def _table(rows: list[Archived], left: set[str]) -> Iterator[str]:
     now = datetime.now(UTC)
     short = short_names([one.session_id for one in rows])
-    yield Column("ID", [one_line(short[one.session_id]) for one in rows])
-    yield Column("KIND", [one.kind for one in rows])
-    yield Column("ARCHIVED", [formatting.ago(datetime.fromisoformat(one.at), now) for one in rows])
-    yield Column("SIZE", [formatting.size(one.size) for one in rows], right=True)
-    yield Column("VERSIONS", [str(len(one.sizes)) for one in rows], right=True)
-    yield Column("SOURCE", [_source(one, left) for one in rows])
-    yield Column("TITLE", [one_line(entries.title_of(one) or "-") for one in rows])
+    columns = [
+        Column("ID", [one_line(short[one.session_id]) for one in rows]),
+        Column("KIND", [one.kind for one in rows]),
+        Column("ARCHIVED", [formatting.ago(datetime.fromisoformat(one.at), now) for one in rows]),
+        Column("SIZE", [formatting.size(one.size) for one in rows], right=True),
+        Column("VERSIONS", [str(len(one.sizes)) for one in rows], right=True),
+        Column("SOURCE", [_source(one, left) for one in rows]),
+        Column("TITLE", [one_line(entries.title_of(one) or "-") for one in rows]),
+    ]
+    yield from table.lines(columns, output.room(), stretch="TITLE", drop=("VERSIONS", "SIZE", "KIND"))
 
 
 def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -78,13 +77,12 @@ def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_:
     chosen = list({entry.name: entry for entry in map(archive.find, sessions)}.values())
     left = archive.left()
     if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("rm deletes permanently; without a terminal, add --yes")
+        refusal = click.UsageError("rm deletes permanently; without a terminal, add --yes")
         only = sum(one.name in left for one in chosen)
         lost = f", {only:,} of which exist nowhere else" if only else ""
         size = formatting.size(sum(one.size for one in chosen))
         what = f"{formatting.count(len(chosen), 'archived session')}, {size}{lost}"
-        if not changing.confirmed(f"Permanently delete {what}?"):
+        if not changing.confirmed(f"Permanently delete {what}?", refusal):
             return changing.DECLINED
     for entry in chosen:
         archive.remove(entry)

@@ -84,19 +84,11 @@ def list_command(store: BrainstormStore, status: str | None, archived: bool, jso
     found = store.archived() if archived else store.list()
     rows = [row for row in found if status in (None, row.status)]
     rows.sort(key=lambda row: believed(row.updated), reverse=True)
-    if json_ or jsonl:
-        output.items((_object(row, archived=archived) for row in rows), jsonl=jsonl)
-        return 0
-    if not rows:
-        output.aside(
-            "No archived brainstorm sessions."
-            if archived
-            else "No brainstorm sessions. Start one: `sessionary brainstorm start SLUG`"
-        )
-        return 0
-    with output.paged():
-        output.lines(_table(rows))
-    return 0
+    none = "No brainstorm sessions. Start one: `sessionary brainstorm start SLUG`"
+    if archived:
+        none = "No archived brainstorm sessions."
+    documents = (_object(row, archived=archived) for row in rows)
+    return output.listed(documents, _table(rows), None if rows else none, json_=json_, jsonl=jsonl)
 
 
 def _object(row: Row, *, archived: bool) -> dict[str, Any]:

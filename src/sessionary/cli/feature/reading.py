@@ -30,16 +30,10 @@ from sessionary.layouts.orchestrator.times import parse
 def list_command(store: FeatureStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the features of the project, newest first."""
     rows = store.list_features(status=status, archived=archived)
-    if json_ or jsonl:
-        output.items(map(_object, rows), jsonl=jsonl)
-        return 0
-    project_options.warn(store.last_report.problems)
-    if not rows:
-        output.aside("No features. Create one: `sessionary feature create NAME`")
-        return 0
-    with output.paged():
-        output.lines(_table(rows))
-    return 0
+    if not (json_ or jsonl):
+        project_options.warn(store.last_report.problems)
+    none = None if rows else "No features. Create one: `sessionary feature create NAME`"
+    return output.listed(map(_object, rows), _table(rows), none, json_=json_, jsonl=jsonl)
 
 
 def _object(row: FeatureRow) -> dict[str, Any]:
@@ -165,13 +159,9 @@ def history_command(
     if stats:
         added = stats_of(found)
         return output.shown(added, _stats(added), json_=json_)
-    if json_ or jsonl:
-        output.items(found, jsonl=jsonl)
-    else:
-        now = datetime.now(UTC)
-        with output.paged():
-            output.lines(_line(entry, now) for entry in found)
-    return 0
+    now = datetime.now(UTC)
+    lines = (_line(entry, now) for entry in found)
+    return output.listed(found, lines, None, json_=json_, jsonl=jsonl)
 
 
 def _line(entry: Mapping[str, Any], now: datetime) -> str:

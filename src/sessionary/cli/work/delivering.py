@@ -190,15 +190,7 @@ def _as_object(report: Report) -> dict[str, Any]:
         "unwritten": report.unwritten,
         "bad": report.bad,
         "damaged": report.damaged,
-        "failures": [
-            {
-                "breadcrumb_id": each.breadcrumb_id,
-                "file": each.file,
-                "attempt": each.attempt,
-                "error": str(each.error),
-            }
-            for each in report.failures
-        ],
+        "failures": [each._asdict() | {"error": str(each.error)} for each in report.failures],
         "problems": [problem.as_dict() for problem in report.problems],
     }
 
@@ -244,7 +236,9 @@ def watch_command(
     if command is not None:
         handler = running(command, session_id, output.aside if json_ else _print_at_once)
     else:
-        handler = _printing(_print_line if json_ else _print_message)
+        handler = _printing(
+            (lambda crumb: output.values([crumb_document(crumb)])) if json_ else _print_message
+        )
     with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
         box.run(handler, interval, on_report=_print_problems, **settings)
     return 0
@@ -253,10 +247,6 @@ def watch_command(
 def _print_problems(report: Report) -> None:
     for problem in report.problems:
         places.say(problem)
-
-
-def _print_line(crumb: Breadcrumb) -> None:
-    output.values([crumb_document(crumb)])
 
 
 def _print_at_once(text: str) -> None:
@@ -280,7 +270,8 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
             with _written_out():
                 say(harmless(printed.decode("utf-8", "backslashreplace")))
         if code:
-            raise CommandFailed(f"the command ended with {_ending(code)}")
+            ending = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise CommandFailed(f"the command ended with {ending}")
         return result
 
     return run
@@ -366,7 +357,3 @@ def _object(printed: bytes) -> dict[str, Any] | None:
     except Undecodable:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _ending(code: int) -> str:
-    return f"exit code {code}" if code > 0 else f"signal {-code}"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sessionary.cli import formatting, options, output
+from sessionary.cli import formatting, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.param_types import When
-from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import cells, fit, one_line
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_of
 from sessionary.layouts.maestro.store import Scan, WorkStore
@@ -76,40 +78,27 @@ def list_command(
         and (entity is None or entity in str(session.related_entity))
     ]
     found.sort(key=_ORDERS[sort_by], reverse=reverse != (sort_by in ("created", "modified")))
-    if json_ or jsonl:
-        output.items(
-            (document_of(session) | {"path": folders[id(session)]} for session in found), jsonl=jsonl
-        )
-    elif found:
-        with output.paged():
-            output.lines(_table(found, "created" if sort_by == "created" else "modified"))
-    else:
-        _print_none(store, scan, "No work sessions match these filters")
+    documents = (document_of(session) | {"path": folders[id(session)]} for session in found)
+    lines = _table(found, "created" if sort_by == "created" else "modified")
+    none = None if found else _none(store, scan, "No work sessions match these filters")
+    output.listed(documents, lines, none, json_=json_, jsonl=jsonl)
     return places.print_problems(scan.problems)
 
 
 def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
-    """The sessions as lines, cut only on a terminal.
-
-    Args:
-        sessions: the sessions.
-        when: the time to show: ``created`` or ``modified``.
-    """
+    """The sessions with the time that `when` names: ``created`` or ``modified``."""
     now = datetime.now(UTC)
+    times = [formatting.ago(parse_time(getattr(session, when)), now) for session in sessions]
+    statuses, colours = list(map(render.status, sessions)), list(map(render.colour, sessions))
     columns = [
-        column(["ID", *[render.short_id(session) for session in sessions]]),
-        column(["TYPE", *[fit(one_line(session.session_type), 16) for session in sessions]]),
-        column(["STATUS", *[render.status(session) for session in sessions]]),
-        column(["WHEN", *[formatting.ago(parse_time(getattr(session, when)), now) for session in sessions]]),
+        Column("ID", list(map(render.short_id, sessions))),
+        Column("TYPE", [fit(one_line(session.session_type), 16) for session in sessions]),
+        Column("STATUS", statuses, colours=colours),
+        Column("WHEN", times),
+        Column("ENTITY", list(map(render.entity, sessions))),
     ]
-    room, status = output.room(), columns[2]
-    if room is not None and sum(cells(texts[0]) + 2 for texts in columns) + len("ENTITY") > room:
-        del columns[1]  # the status is more informative than the type
-    paint = output.painter()
-    header, *rows = render.table(columns, ["ENTITY", *[render.entity(session) for session in sessions]])
-    yield header
-    for session, row, state in zip(sessions, rows, status[1:], strict=True):
-        yield row.replace(state, paint(state, render.colour(session)), 1)
+    # The status is more informative than the type.
+    return table.lines(columns, output.room(), stretch="ENTITY", drop=["TYPE"], least=len("ENTITY"))
 
 
 @command(
@@ -143,32 +132,24 @@ def tree_command(
             found = store.breadcrumbs(session.session_id)
             counts[session.session_id] = len(found.breadcrumbs)
             problems += found.problems
-    if json_ or jsonl:
-        objects = (
-            document_of(session)
-            | {"depth": level, "flag": flag, "breadcrumbs": counts.get(session.session_id)}
-            for session, flag, level in nodes
-        )
-        output.items(objects, jsonl=jsonl)
-    elif tops:
-        with output.paged():
-            output.lines(_drawn(tops))
-            if show_breadcrumbs:
-                output.lines(["", "Breadcrumb counts:"])
-                for session, _, level in nodes:
-                    indent, name = "  " * min(level + 1, 12), one_line(session.session_id)
-                    output.line(f"{indent}{name}: {counts[session.session_id]} breadcrumbs")
-    else:
-        _print_none(store, scan, f"No {status} work sessions")
+    objects = (
+        document_of(session) | {"depth": level, "flag": flag, "breadcrumbs": counts.get(session.session_id)}
+        for session, flag, level in nodes
+    )
+    lines: Iterator[str] = _drawn(tops)
+    if show_breadcrumbs:
+        lines = chain(lines, ["", "Breadcrumb counts:"], (
+            f"{'  ' * min(level + 1, 12)}{one_line(session.session_id)}: {counts[session.session_id]} breadcrumbs"
+            for session, _, level in nodes
+        ))  # fmt: skip
+    none = None if tops else _none(store, scan, f"No {status} work sessions")
+    output.listed(objects, lines, none, json_=json_, jsonl=jsonl)
     return places.print_problems(problems)
 
 
-def _print_none(store: WorkStore, scan: Scan, filtered: str) -> None:
-    """Print that no session is shown: there is none, or none passes the filters."""
-    if scan.sessions:
-        output.aside(f"{filtered} ({len(scan.sessions):,} in total).")
-    else:
-        places.none_there(store)
+def _none(store: WorkStore, scan: Scan, filtered: str) -> str:
+    """Words for an empty list: there are no sessions, or none passes the filters."""
+    return f"{filtered} ({len(scan.sessions):,} in total)." if scan.sessions else places.no_sessions(store)
 
 
 def _prune(top: Node, status: str | None, depth: int | None) -> bool:

@@ -170,9 +170,9 @@ def changed(session: WorkSession) -> Iterator[str]:
     return done(one_line(f"{session.session_id} is {session.status}"))
 
 
-def none_there(store: WorkStore) -> None:
-    """Print that there are no sessions."""
-    output.aside(f"No work sessions found in {one_line(str(store.root))}; --root names another folder.")
+def no_sessions(store: WorkStore) -> str:
+    """Words for a folder without sessions."""
+    return f"No work sessions found in {one_line(str(store.root))}; --root names another folder."
 
 
 def family_of(store: WorkStore, top: WorkSession, *, below: bool) -> tuple[list[WorkSession], list[Problem]]:

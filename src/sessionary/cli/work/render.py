@@ -114,17 +114,6 @@ def _preview(lead: str, text: str, most: int) -> str:
     return cut(lead + (shown[:most] + "…" if len(shown) > most else shown))
 
 
-def table(columns: list[list[str]], last: list[str]) -> Iterator[str]:
-    """The rows of a table with a heading, the last column cut to the room that the others leave."""
-    room = output.room()
-    if room is not None:
-        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
-        last = [fit(text, left) for text in last]
-    header, *rows = map("  ".join, zip(*columns, last, strict=True))
-    yield head(header)
-    yield from map(cut, rows)
-
-
 # -- breadcrumbs
 
 

@@ -50,7 +50,7 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
     if json_:
         output.value(_object(sessions, None if session is None else sessions[0].session_id, crumbs))
     elif session is None and not sessions:
-        places.none_there(store)
+        output.aside(places.no_sessions(store))
     else:
         with output.paged():
             output.lines(_page(sessions, crumbs, session is not None))

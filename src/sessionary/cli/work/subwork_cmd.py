@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output
+from sessionary.cli import options, output, table
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import SuggestingGroup, command
-from sessionary.cli.text import column, fit, harmless, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
@@ -74,13 +75,8 @@ def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> in
     store = places.store_at(root)
     above = store.resolve(parent)
     children = store.children(above)[::-1]
-    if json_ or jsonl:
-        output.items(map(document_of, children), jsonl=jsonl)
-    elif children:
-        output.lines(_table(children))
-    else:
-        output.aside(f"No sub-work below {one_line(above)}.")
-    return 0
+    none = None if children else f"No sub-work below {one_line(above)}."
+    return output.listed(map(document_of, children), _table(children), none, json_=json_, jsonl=jsonl)
 
 
 @command("show", "sessionary work subwork show 2274ea18", group=subwork_command)
@@ -179,8 +175,9 @@ def _closed(closed: Closed) -> dict[str, Any]:
 
 def _table(children: list[WorkSession]) -> Iterator[str]:
     columns = [
-        column(["ID", *[render.short_id(child) for child in children]]),
-        column(["STATUS", *[render.status(child) for child in children]]),
-        column(["CONTEXT", *[fit(render.context(child) or "-", 24) for child in children]]),
+        Column("ID", list(map(render.short_id, children))),
+        Column("STATUS", list(map(render.status, children))),
+        Column("CONTEXT", [fit(render.context(child) or "-", 24) for child in children]),
+        Column("PURPOSE", list(map(render.label, children))),
     ]
-    return render.table(columns, ["PURPOSE", *[render.label(child) for child in children]])
+    return table.lines(columns, output.room(), stretch="PURPOSE")
