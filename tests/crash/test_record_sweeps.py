@@ -334,3 +334,91 @@ def test_a_repair_loses_no_byte(tmp_path: Path) -> None:
     report = crash_sweep(broken, run, check, tmp_path)
     assert report.states > 5
     assert not report.violations, report.describe()
+
+
+SIDE = "one.records.corrupt-20260301T090000.000000Z"
+
+
+def spoken(folder: str) -> None:
+    """Two turns, and what a repair set aside."""
+    one = journal(folder)
+    one.change(lambda state: Change(add=[{"role": "user", "content": "a"}], set={"t": {"x": "a"}}))
+    one.change(lambda state: Change(add=[{"role": "user", "content": "b"}], set={"t": {"x": "b"}}))
+    Path(folder, "f", SIDE).write_bytes(b"damaged")
+
+
+def rewound(folder: str) -> None:
+    spoken(folder)
+    layout = RecordsSyncLayout(Path(folder, "f"))
+    layout.rewind(next(layout.discover()), 1, dry_run=False)
+
+
+def in_trash(folder: str) -> None:
+    spoken(folder)
+    layout = RecordsSyncLayout(Path(folder, "f"))
+    layout.move_to_trash(next(layout.discover()), NOW)
+
+
+def undo(layout: RecordsSyncLayout) -> None:
+    layout.undo(next(layout.discover()))
+
+
+def trash(layout: RecordsSyncLayout) -> None:
+    layout.move_to_trash(next(layout.discover()), NOW)
+
+
+def restore(layout: RecordsSyncLayout) -> None:
+    layout.restore(layout.place(".", "one"))
+
+
+def empty(layout: RecordsSyncLayout) -> None:
+    for row in list(layout.trashed([])):
+        layout.delete_trashed(row.stored)
+
+
+WHOLE = ([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], {"x": "b"})
+FIRST = ([{"role": "user", "content": "a"}], {"x": "a"})
+
+
+def _places(folder: str) -> tuple[World | None, list[World], list[bytes]]:
+    """The session in its place, those in the trash, and the bytes that were set aside, wherever they are."""
+    path = Path(folder, "f", "one.records")
+    here = world_of(journal(folder)) if path.exists() else None
+    gone = [
+        world_of(RecordJournal(found.parent, NAME, "one", durability="none"))
+        for found in Path(folder, "f").glob(".trash/2*/one.records")
+    ]
+    return here, gone, [found.read_bytes() for found in Path(folder, "f").rglob(SIDE)]
+
+
+CHANGES: dict[str, Any] = {
+    "undo": (rewound, undo, (FIRST, []), (WHOLE, [])),
+    "trash": (spoken, trash, (WHOLE, []), (None, [WHOLE])),
+    "restore": (in_trash, restore, (None, [WHOLE]), (WHOLE, [])),
+    "empty": (in_trash, empty, (None, [WHOLE]), (None, [])),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_undo_and_the_trash_lose_nothing(name: str, tmp_path: Path) -> None:
+    begin, call, before, after = CHANGES[name]
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        here, gone, aside = _places(folder)
+        assert (here, gone) in ([after] if acked else [before, after])
+        assert aside == [b"damaged"] or (name == "empty" and not gone)
+
+    def run(fs: RecordingFs) -> None:
+        call(RecordsSyncLayout(Path(fs.root, "f"), fs))
+        fs.mark(name)
+
+    def failing(fs: FaultFs, folder: str) -> None:
+        call(RecordsSyncLayout(Path(folder, "f"), fs))
+        fs.mark(name)
+
+    report = crash_sweep(begin, run, check, tmp_path / "crash")
+    assert report.states > 3
+    assert not report.violations, report.describe()
+    (tmp_path / "fault").mkdir()
+    report = sweep(begin, failing, check, tmp_path / "fault", effects=("kill", "short", errno.EIO))
+    assert not report.violations, report.describe()

@@ -8,6 +8,7 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier import SessionStore, trash
+from sessionary.layouts.trash import trashed
 from tests.support.faults import FaultFs, sweep
 
 TALK = [{"role": "user", "content": "Keep me", "timestamp": "2026-03-01T09:00:00.000+00:00"}]
@@ -24,14 +25,14 @@ def setup(folder: str) -> None:
 
 def workload(fs: FaultFs, folder: str) -> None:
     root = str(Path(folder, "sessions"))
-    trash.empty(fs, root, trash.trashed(fs, root))
+    trash.empty(fs, root, trashed(fs, root))
     fs.mark("empty")
 
 
 def check(folder: str, acked: tuple[Any, ...]) -> None:
     root = Path(folder, "sessions")
     assert SessionStore(root).load("living")[0] == TALK
-    left = trash.trashed(OS_FS, str(root))
+    left = trashed(OS_FS, str(root))
     assert not acked or left == []
     for one in left:
         assert one.session_id in ("old", "older")
@@ -51,7 +52,7 @@ def test_an_emptying_that_is_cut_off_leaves_whole_sessions_or_nothing(tmp_path: 
 def test_what_was_brought_back_meanwhile_is_not_destroyed(tmp_path: Path) -> None:
     setup(str(tmp_path))
     root = tmp_path / "sessions"
-    doomed = trash.trashed(OS_FS, str(root))
+    doomed = trashed(OS_FS, str(root))
     SessionStore(root).undo("old")
     assert [one.session_id for one in trash.empty(OS_FS, str(root), doomed)] == ["older"]
     assert SessionStore(root).load("old")[0] == TALK
@@ -62,5 +63,5 @@ def test_a_folder_that_somebody_else_has_put_into_the_trash(tmp_path: Path, name
     place = tmp_path / ".trash" / name / "x"
     place.mkdir(parents=True)
     (place / "transcript.jsonl").write_text("{}\n")
-    (found,) = trash.trashed(OS_FS, str(tmp_path))
+    (found,) = trashed(OS_FS, str(tmp_path))
     assert (found.session_id, found.when is None) == ("x", name == "strange")

@@ -20,7 +20,7 @@ TOOLS = ("pytest", "pytest-timeout")
 FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk", "pydantic-ai")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
 PEERS = {
-    "langgraph": ("langgraph", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),
+    "langgraph": ("langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),
     "google-adk": ("aiosqlite", "sqlalchemy[asyncio]"),
 }
 """What the tests of a framework need beside its extra."""

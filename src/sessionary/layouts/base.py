@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.disk.fs import Fs
+from sessionary.errors import StorageFailed
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -297,6 +299,42 @@ class Forked(NamedTuple):
     messages: int
 
 
+class Trashed(NamedTuple):
+    """A session in the trash.
+
+    Attributes:
+        ref: the session in the place that it was moved from.
+        stored: the session in the trash; it can be read there.
+        at: the time of the move, as text that sorts.
+        size: its bytes.
+    """
+
+    ref: SessionRef
+    stored: SessionRef
+    at: str
+    size: int
+
+
+class Undoable(NamedTuple):
+    """A change that can be undone.
+
+    Attributes:
+        ref: the session, in its place although it may lie in the trash.
+        operation: ``rewind``, ``undo`` or ``trash``.
+        at: the time, as text that sorts.
+        size: the bytes that are kept beside the session.
+        kept_in: the file with the replaced data.
+        facts: details of the operation.
+    """
+
+    ref: SessionRef
+    operation: str
+    at: str
+    size: int
+    kept_in: str
+    facts: dict[str, Any]
+
+
 class MovedAside(NamedTuple):
     """The damaged lines that a repair moved, each with its number and its bytes, and the file that has them now.
 
@@ -309,7 +347,13 @@ class MovedAside(NamedTuple):
 
 @runtime_checkable
 class Changes(Protocol):
-    """A layout that repairs, rewinds and forks its sessions itself, and grants no `Capability.CHANGES`."""
+    """A layout that changes its sessions itself. It grants `Capability.CHANGES`."""
+
+    name: ClassVar[str]
+
+    def refused(self, ref: SessionRef) -> frozenset[str]:
+        """The operations of ``rewind`` and ``fork`` that the framework of a session has to do itself."""
+        ...
 
     def repair(self, ref: SessionRef, *, dry_run: bool) -> MovedAside:
         """Move damaged lines, which no reader uses, into a file beside the session.
@@ -348,6 +392,63 @@ class Changes(Protocol):
         Raises:
             AlreadyExists: the id exists.
             Invalid, Unsupported, Locked, StorageFailed: as `rewind`.
+        """
+        ...
+
+    def move_to_trash(self, ref: SessionRef, now: datetime) -> str:
+        """Move a session to the trash; return its place there.
+
+        Durability: when this returns, the move survives a power cut.
+
+        Raises:
+            NotFound: it is gone.
+            Locked, StorageFailed: as `repair`.
+        """
+        ...
+
+    def trashed(self, closed: list[StorageFailed]) -> Iterator[Trashed]:
+        """The sessions in the trash, in no order. Errors of folders that cannot be read are added to `closed`."""
+        ...
+
+    def delete_trashed(self, stored: SessionRef) -> bool:
+        """Delete a session in the trash permanently; False if it is not there any more.
+
+        Durability: when this returns, it stays deleted after a power cut.
+
+        Raises:
+            StorageFailed: it could not be deleted; what is left of it is in the trash, or hidden there.
+        """
+        ...
+
+    def undoable(self, ref: SessionRef | None, closed: list[StorageFailed]) -> Iterator[Undoable]:
+        """The changes of a session, or of all, that can be undone, the trash included, in no order.
+
+        Errors of folders that cannot be read are added to `closed`.
+        """
+        ...
+
+    def undo(self, ref: SessionRef) -> int:
+        """Undo the last change of a session that is not in the trash; return how many messages were added since.
+
+        These leave the conversation; undoing the undo brings them back. Nothing is erased.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            NotFound: nothing to undo.
+            Locked, StorageFailed: as `repair`.
+        """
+        ...
+
+    def restore(self, ref: SessionRef) -> None:
+        """Restore the session from the trash that was moved there last under this reference.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            NotFound: it is not in the trash.
+            AlreadyExists: a session of this id was created since.
+            Locked, StorageFailed: as `repair`.
         """
         ...
 

@@ -39,7 +39,7 @@ class Actions:
         """The actions that a session allows."""
         if self._read_only or not place.workspace.grants(place.ref, Capability.CHANGES):
             return []
-        return list(self._named)
+        return [name for name in self._named if place.workspace.allows(place.ref, name)]
 
     def run(self, name: str, key: str, given: dict[str, Any]) -> dict[str, Any]:
         """Carry out an action.

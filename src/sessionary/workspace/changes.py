@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionary.disk.fs import Fs, is_folder, is_there
-from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, StorageFailed
+from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, StorageFailed, Unsupported
+from sessionary.layouts import trash
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
@@ -119,7 +120,7 @@ class Change(NamedTuple):
     next: bool
 
 
-def store_of(ref: SessionRef, fs: Fs) -> SessionStore:
+def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore:
     """The store of a session.
 
     Reading the wrong folder returns nonsense; changing it does harm. So a folder outside of the folders of sessions
@@ -127,7 +128,15 @@ def store_of(ref: SessionRef, fs: Fs) -> SessionStore:
 
     Raises:
         NotFound: there is no session.
+        Unsupported: it is of a layout that changes its sessions itself, and lacks this operation.
     """
+    if ref.kind != AmplifierLayout.name:
+        raise Unsupported(
+            f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
+            session=ref.session_id,
+            path=ref.locator,
+            hint="`sessionary repair`, `rewind`, `fork`, `trash` and `undo` support them",
+        )
     try:
         names = set(fs.listdir(ref.locator))
     except OSError:
@@ -149,13 +158,14 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
     """Merge the conflict copies of a session, then repair it; see `Workspace.repair`."""
     from sessionary.sync.conflict_copies import bring_in
 
-    store = store_of(ref, fs) if sessions.grants(ref, Capability.CHANGES) else None
+    own = sessions.layout_of(ref)
+    by_store = sessions.grants(ref, Capability.CHANGES) and not isinstance(own, Changes)
+    store = store_of(ref, fs, "repair") if by_store else None
     layout = next((one for one in sessions.sync_layouts() if one.name == ref.kind), None)
     copies = bring_in(layout, ref, dry_run=dry_run, fs=fs) if layout is not None else []
     if store is not None:
         done = store.repair(ref.session_id, dry_run=dry_run, **how)
         return Repair(ref, dry_run, copies, done.remaining, done)
-    own = sessions.layout_of(ref)
     if isinstance(own, Changes):
         before = [problem for problem in own.check(ref) if problem.severity > Severity.note]
         moved = own.repair(ref, dry_run=dry_run)
@@ -209,7 +219,7 @@ def rewound(ref: SessionRef, done: Rewinding, *, dry_run: bool) -> Rewound:
     changed = done.messages_dropped > 0
     return Rewound(
         ref.session_id, done.to_turn, done.turns, done.messages_kept, done.messages_dropped,
-        changed=changed, dry_run=dry_run,
+        changed=changed, dry_run=dry_run, kept_in=ref.locator if changed and not dry_run else None,
     )  # fmt: skip
 
 
@@ -259,53 +269,64 @@ def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, un
 # -- trash and undo
 
 
-def trashed(layout: AmplifierLayout, fs: Fs) -> Iterator[Trashed]:
+def trashed(layout: AmplifierLayout, others: Iterable[Changes], fs: Fs) -> Iterator[Trashed]:
     """The sessions in the trash of all projects, the last one first; see `Workspace.trashed`."""
-    from sessionary.layouts.amplifier import trash
     from sessionary.layouts.amplifier.undo_index import size_of
 
     closed: list[StorageFailed] = []
-    found = [
-        (project, root, one)
-        for project, root in _roots(layout, closed)
-        for one in trash.trashed(fs, root, closed)
+    rows = list[tuple[str, Trashed]]()
+    for project, root in _roots(layout, closed):
+        for row in trash.trashed(fs, root, closed):
+            ref = SessionRef(layout.name, row.session_id, os.path.join(root, row.session_id), project)
+            stored = SessionRef(layout.name, row.session_id, row.path, project)
+            rows.append((row.at, Trashed(ref, stored, row.when, size_of(fs, row.path))))
+    rows += [
+        (one.at, Trashed(one.ref, one.stored, trash.moment(one.at), one.size))
+        for other in others
+        for one in other.trashed(closed)
     ]
-    for project, root, one in sorted(found, key=lambda row: row[2].at, reverse=True):
-        ref = SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project)
-        stored = SessionRef(layout.name, one.session_id, one.path, project)
-        yield Trashed(ref, stored, one.when, size_of(fs, one.path))
+    yield from (row for _, row in sorted(rows, key=lambda row: row[0], reverse=True))
     raise_joined(closed)
 
 
 def newest_in_trash(ref: SessionRef, fs: Fs) -> str:
     """The folder of a session that was moved to the trash last; "" if it is not there any more."""
-    from sessionary.layouts.amplifier import trash
-
     folder, name = os.path.split(os.path.realpath(ref.locator))
     there = trash.newest(fs, folder, name)
     return os.path.join(folder, trash.TRASH, *there) if there else ""
 
 
-def empty_trash(sessions: Iterable[Trashed], fs: Fs) -> list[Trashed]:
+def empty_trash(sessions: Iterable[Trashed], others: Iterable[Changes], fs: Fs) -> list[Trashed]:
     """Delete these sessions of the trash; see `Workspace.empty_trash`."""
-    from sessionary.layouts.amplifier import trash
+    from sessionary.layouts.amplifier.trash import empty
 
     gone: list[Trashed] = []
     by_root: dict[str, dict[trash.Trashed, Trashed]] = {}
+    by_kind = {other.name: other for other in others}
     for one in sessions:
+        if one.ref.kind in by_kind:
+            gone += [one] if by_kind[one.ref.kind].delete_trashed(one.stored) else []
+            continue
         path = one.stored.locator
         row = trash.Trashed(one.ref.session_id, os.path.basename(os.path.dirname(path)), path)
         by_root.setdefault(os.path.dirname(one.ref.locator), {})[row] = one
     for root, rows in by_root.items():
-        gone += [rows[row] for row in trash.empty(fs, root, rows)]
+        gone += [rows[row] for row in empty(fs, root, rows)]
     return gone
 
 
-def undoable(layout: AmplifierLayout, ref: SessionRef | None, fs: Fs) -> Iterator[Change]:
+def undoable(
+    layout: AmplifierLayout, others: Iterable[Changes], ref: SessionRef | None, fs: Fs
+) -> Iterator[Change]:
     """The changes that can be undone, the last one first; see `Workspace.undoable`."""
     from sessionary.layouts.amplifier import undo_index
 
     closed: list[StorageFailed] = []
+    own = None if ref is None else next((other for other in others if other.name == ref.kind), None)
+    if own is not None:
+        yield from _by_layouts([own], ref, closed)
+        raise_joined(closed)
+        return
     if ref is not None:
         root = os.path.dirname(ref.locator)
         found = [(ref.project, root, one) for one in undo_index.undoable(root, ref.session_id, fs=fs)]
@@ -315,18 +336,48 @@ def undoable(layout: AmplifierLayout, ref: SessionRef | None, fs: Fs) -> Iterato
             for project, root in _roots(layout, closed)
             for one in undo_index.undoable(root, fs=fs, closed=closed)
         ]
-        found.sort(key=lambda row: (row[2].at, row[2].next), reverse=True)
-    for project, root, one in found:
-        session = SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project)
-        yield Change(session, one.operation, one.at, one.when, one.size, one.kept_in, one.facts, one.next)
+    rows = [
+        Change(
+            SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project),
+            one.operation, one.at, one.when, one.size, one.kept_in, one.facts, one.next,
+        )
+        for project, root, one in found
+    ]  # fmt: skip
+    if ref is None:
+        rows += _by_layouts(others, None, closed)
+        rows.sort(key=lambda row: (row.at, row.next), reverse=True)
+    yield from rows
     raise_joined(closed)
 
 
-def undo(change: Change, fs: Fs) -> Undone:
+def _by_layouts(
+    layouts: Iterable[Changes], ref: SessionRef | None, closed: list[StorageFailed]
+) -> list[Change]:
+    """The changes of layouts that change their sessions themselves, the last one first."""
+    found = [one for layout in layouts for one in layout.undoable(ref, closed)]
+    found.reverse()  # of one moment the later record comes first
+    found.sort(key=lambda one: one.at, reverse=True)
+    rows, seen = list[Change](), set[str]()
+    for one in found:
+        is_next = one.ref.locator not in seen
+        seen.add(one.ref.locator)
+        when = trash.moment(one.at)
+        rows.append(Change(one.ref, one.operation, one.at, when, one.size, one.kept_in, one.facts, is_next))
+    return rows
+
+
+def undo(change: Change, own: Iterable[Changes], fs: Fs) -> Undone:
     """Undo a change; see `Workspace.undo`."""
     from sessionary.layouts.amplifier import undo_index
     from sessionary.layouts.amplifier.transactions import Undone
 
+    for layout in own:
+        if change.operation == undo_index.TRASH:
+            layout.restore(change.ref)
+            since, kept = 0, None
+        else:
+            since, kept = layout.undo(change.ref), change.ref.locator
+        return Undone(change.ref.session_id, change.operation, change.at, since, 0, False, False, kept)
     store, session_id = store_at(os.path.dirname(change.ref.locator), fs), change.ref.session_id
     kept_in = None
     if change.operation == undo_index.CONFLICT:
@@ -339,16 +390,16 @@ def undo(change: Change, fs: Fs) -> Undone:
     return Undone(session_id, change.operation, change.at, 0, 0, False, False, kept_in)
 
 
-def find_changed(sessions: Sessions, layout: AmplifierLayout, name: str, fs: Fs) -> SessionRef:
+def find_changed(
+    sessions: Sessions, layout: AmplifierLayout, others: Iterable[Changes], name: str, fs: Fs
+) -> SessionRef:
     """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
-    from sessionary.layouts.amplifier import trash
-
     if os.path.isabs(name):
         root, session_id = os.path.split(name)
         if is_folder(fs, name) or trash.newest(fs, root, session_id) is not None:
             return SessionRef(layout.name, session_id, name)
         raise NotFound(f"no session in {name}, nor in the trash beside it", path=name)
-    gone, failure = gathered(trashed(layout, fs))
+    gone, failure = gathered(trashed(layout, others, fs))
     times = {one.ref: one.when for one in reversed(gone)}
     try:
         ref = sessions.find(name, able=Capability.CHANGES, trashed=times)

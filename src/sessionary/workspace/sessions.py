@@ -247,6 +247,19 @@ class Sessions:
         """True if the layout of a session grants a capability."""
         return capability in self._of_kind(ref).capabilities
 
+    def changing(self, ref: SessionRef | None = None) -> list[Changes]:
+        """The layouts that change their sessions themselves; of a session its own, if it is one of these."""
+        layouts = self.layouts if ref is None else [self._of_kind(ref)]
+        return [layout for layout in layouts if isinstance(layout, Changes)]
+
+    def stores_names(self, ref: SessionRef) -> bool:
+        """True if the layout of a session stores the name that a user gave to it."""
+        return self.grants(ref, Capability.CHANGES) and not self.changing(ref)
+
+    def allows(self, ref: SessionRef, operation: str) -> bool:
+        """False for ``rewind`` and ``fork`` of a session whose framework has to do that itself."""
+        return not any(operation in layout.refused(ref) for layout in self.changing(ref))
+
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
         """Refuse an operation on a session whose layout does not grant the capability for it.
 
@@ -257,8 +270,6 @@ class Sessions:
             return
         own = f"`sessionary {ref.kind} -h` lists its commands"
         read = _only_read(operation)
-        if isinstance(self._of_kind(ref), Changes):
-            read = "`sessionary repair`, `rewind` and `fork` support them"
         raise Unsupported(
             f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
             session=ref.session_id,

@@ -657,7 +657,7 @@ class Workspace(Sessions):
     def _store(self, ref: SessionRef, operation: str) -> SessionStore:
         """The store of a session that may be changed."""
         self.require(ref, Capability.CHANGES, operation)
-        return changes.store_of(ref, self._fs)
+        return changes.store_of(ref, self._fs, operation)
 
     def repair(
         self,
@@ -802,7 +802,7 @@ class Workspace(Sessions):
         Raises:
             Unsupported: it is a work session, a brainstorm or a feature, which have names of their own.
         """
-        if not self.grants(ref, Capability.CHANGES) and ref.kind not in IN_PROJECTS:
+        if not self.stores_names(ref) and ref.kind not in IN_PROJECTS:
             return self._set_label(ref, name)
         store = self._store(ref, "rename")
         before = store.get_metadata(ref.session_id).get("name")
@@ -840,6 +840,8 @@ class Workspace(Sessions):
 
     def trash(self, ref: SessionRef) -> str:
         """Move a session to the trash; return its folder there. `undo` restores it."""
+        for layout in self.changing(ref):
+            return layout.move_to_trash(ref, datetime.now(UTC))
         self._store(ref, "trash").delete(ref.session_id)
         return changes.newest_in_trash(ref, self._fs)
 
@@ -849,7 +851,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a trash cannot be read; after all others.
         """
-        return changes.trashed(self._amplifier, self._fs)
+        return changes.trashed(self._amplifier, self.changing(), self._fs)
 
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
         """Permanently delete these sessions of the trash; return those that existed. There is no undo.
@@ -857,7 +859,7 @@ class Workspace(Sessions):
         Raises:
             Locked, StorageFailed: one could not be deleted; the following ones still exist.
         """
-        return changes.empty_trash(sessions, self._fs)
+        return changes.empty_trash(sessions, self.changing(), self._fs)
 
     def find_changed(self, name: str) -> SessionRef:
         """The session to undo a change of: as `find`, but also among the sessions in the trash.
@@ -866,7 +868,7 @@ class Workspace(Sessions):
             NotFound, AmbiguousId, StorageFailed: as `find`.
             Unsupported: sessions of this kind can only be read.
         """
-        return changes.find_changed(self, self._amplifier, name, self._fs)
+        return changes.find_changed(self, self._amplifier, self.changing(), name, self._fs)
 
     def undoable(self, ref: SessionRef | None = None) -> Iterator[Change]:
         """The changes of a session, or of all sessions, that can be undone, the last one first.
@@ -874,7 +876,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a folder cannot be read; after all others.
         """
-        return changes.undoable(self._amplifier, ref, self._fs)
+        return changes.undoable(self._amplifier, self.changing(), ref, self._fs)
 
     def undo(self, change: Change) -> Undone:
         """Undo the last change of a session, as `undoable` returned it. A second undo redoes it.
@@ -883,7 +885,7 @@ class Workspace(Sessions):
             NotFound: nothing to undo.
             AlreadyExists: a session with the id of the trashed one was created since.
         """
-        return changes.undo(change, self._fs)
+        return changes.undo(change, self.changing(change.ref), self._fs)
 
     def plan_move(self, project: str, path: Path) -> Move:
         """Plan the move of a project's sessions after its folder was renamed. Reads only.

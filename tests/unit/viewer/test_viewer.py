@@ -11,6 +11,7 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
+from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.viewer import finding, transcript
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
@@ -392,3 +393,30 @@ def test_sessions_of_other_agents_are_only_read(client: TestClient, tmp_path: Pa
     assert client.get(f"/api/session/{key(client, file.stem)}/actions").json() == []
     assert act(client, file.stem, "trash", dry_run=False).status_code == 409
     assert file.exists()
+
+
+@pytest.mark.parametrize(
+    ("framework", "actions"),
+    [
+        ("openai-agents", ["repair", "rewind", "rename", "trash"]),
+        ("langgraph", ["repair", "rename", "trash"]),
+    ],
+)
+def test_sessions_of_frameworks_are_changed_and_undone(
+    client: TestClient, tmp_path: Path, framework: str, actions: list[str]
+) -> None:
+    one = RecordJournal(tmp_path / framework, framework, "one", durability="none")
+    for text in ("a", "b"):
+        one.change(lambda _, text=text: Change(add=[{"role": "user", "content": text}]))  # type: ignore[misc]
+    assert client.get(f"/api/session/{key(client, 'one')}/actions").json() == actions
+    if "rewind" in actions:
+        done = act(client, "one", "rewind", turn=1, dry_run=False).json()
+        assert (done["messages_dropped"], len(one.state().values())) == (1, 1)
+        assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "rewind"
+        assert len(one.state().values()) == 2
+    else:
+        assert act(client, "one", "rewind", turn=1, dry_run=False).status_code == 409
+    done = act(client, "one", "trash", dry_run=False).json()
+    assert client.get("/api/sessions").json()["rows"] == []
+    assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "trash"
+    assert len(one.state().values()) == 2

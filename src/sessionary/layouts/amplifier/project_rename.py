@@ -27,7 +27,8 @@ from sessionary.layouts.amplifier.files import METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session, pool_of
-from sessionary.layouts.amplifier.trash import TRASH, not_moved
+from sessionary.layouts.amplifier.trash import not_moved
+from sessionary.layouts.trash import TRASH
 from sessionary.model import Problem
 
 _SHOWN = 20

@@ -29,6 +29,7 @@ from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import read_metadata, read_transcript
 from sessionary.layouts.amplifier.session import Session, is_session, no_session, pool_of
 from sessionary.layouts.amplifier.write_op import OnConflict, Report, Writing, kept_of
+from sessionary.layouts.trash import newest
 
 if TYPE_CHECKING:
     from sessionary.layouts.amplifier.forks import ForkResult
@@ -434,7 +435,7 @@ class SessionStore:
             InvalidId, Locked, StorageFailed: as `save`.
         """
         report = self.last_report = Report("undo", session_id or "")
-        trashed = trash.newest(self._fs, self._root, session_id)
+        trashed = newest(self._fs, self._root, session_id)
         if session_id is not None:
             check_id(session_id)
         ids = self.list_sessions(top_level_only=False) if session_id is None else [session_id]

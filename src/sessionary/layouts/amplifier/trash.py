@@ -1,7 +1,6 @@
 """The trash: move sessions to it, and restore them.
 
-The trash is `<base_dir>/.trash/<time>/<id>/`: on the same file system, so that a move is one rename, and
-behind a dot, so that it is hidden from lists. It is never emptied automatically, only by a user (`empty`).
+The trash is `<base_dir>/.trash/<time>/<id>/`. It is never emptied automatically, only by a user (`empty`).
 """
 
 from __future__ import annotations
@@ -11,68 +10,17 @@ import stat as stat_module
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, names_in, stat_or_none
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, NotFound, SessionaryError, StorageFailed
+from sessionary.errors import AlreadyExists, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier.files import LOCK, NO_ACTIVITY
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
+from sessionary.layouts.trash import ERASING, TRASH, Trashed, newest, remove_empty, trash_name
 from sessionary.model import Problem, Severity
-
-TRASH = ".trash"
-ERASING = ".erasing"
-_STAMP = "%Y%m%dT%H%M%S.%fZ"
-
-
-class Trashed(NamedTuple):
-    """A session in the trash.
-
-    Attributes:
-        session_id: its id.
-        at: when it was trashed, as text that sorts.
-        path: its folder there.
-    """
-
-    session_id: str
-    at: str
-    path: str
-
-    @property
-    def when(self) -> datetime | None:
-        """When it was trashed; None for a folder with a foreign name."""
-        return moment(self.at)
-
-
-def moment(at: str) -> datetime | None:
-    """The time at the beginning of a name (`atomic.timestamp_name`); None if there is none."""
-    try:
-        return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
-def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> list[Trashed]:
-    """The trash of a folder of sessions, newest first.
-
-    Args:
-        fs: the file system.
-        root: the folder of sessions.
-        closed: if given, an unreadable trash is added there, and treated as empty.
-
-    Raises:
-        StorageFailed: it cannot be read.
-    """
-    try:
-        return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
-    except StorageFailed as error:
-        if closed is None:
-            raise
-        closed.append(error)
-        return []
 
 
 def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
@@ -95,7 +43,7 @@ def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
             atomic.move_folder(one.path, os.path.join(erasing, one.at, one.session_id), fs=fs)
             gone.append(one)
         lock.close()
-        _remove_empty(fs, os.path.dirname(one.path))
+        remove_empty(fs, os.path.dirname(one.path))
     if stat_or_none(fs, erasing) is not None:
         atomic.erase_tree(erasing, fs=fs)
     return gone
@@ -122,11 +70,6 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
         session.leave()
 
 
-def newest(fs: Fs, root: str, session_id: str | None) -> tuple[str, str] | None:
-    """The time and the id of the session (with that id) that was trashed last; None if the trash has none."""
-    return next((pair for pair in _trashed(fs, root) if session_id in (None, pair[1])), None)
-
-
 def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
     """Restore the newest trashed session (with that id); return its id."""
     found = newest(fs, root, session_id)
@@ -145,7 +88,7 @@ def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
             error.hint = "move or rename the session that has this id now, then undo again"
             raise
     lock.close()
-    _remove_empty(fs, os.path.join(root, TRASH, time))
+    remove_empty(fs, os.path.join(root, TRASH, time))
     return name
 
 
@@ -216,32 +159,3 @@ def all_files(fs: Fs, folder: str) -> Iterator[str]:
         except OSError:
             continue
         yield from all_files(fs, path) if is_folder else (path,)
-
-
-def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
-    """A free place in the trash; two calls in one microsecond get neighbouring times."""
-    stamp = atomic.timestamp_name(now)
-    number = 0
-    while True:
-        time = stamp if not number else f"{stamp}-{number}"
-        target = os.path.join(root, TRASH, time, name)
-        try:
-            fs.lstat(target)
-        except (FileNotFoundError, NotADirectoryError):
-            return target  # if a foreign file is in the way, the move raises
-        number += 1
-
-
-def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
-    """(time, id) of what is in the trash, newest first."""
-    trash = os.path.join(root, TRASH)
-    times = sorted((name for name in names_in(fs, trash) or () if not name.startswith(".")), reverse=True)
-    # A foreign file has no names in it.
-    return [(time, name) for time in times for name in sorted(names_in(fs, os.path.join(trash, time)) or ())]
-
-
-def _remove_empty(fs: Fs, folder: str) -> None:
-    try:
-        fs.rmdir(folder)
-    except OSError:
-        pass  # other sessions were trashed at the same time

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 from sessionary.disk import transaction
 from sessionary.disk.fs import OS_FS, Fs, names_in, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.files import TRANSCRIPT
+from sessionary.layouts.amplifier.trash import all_files
+from sessionary.layouts.trash import TRASH as TRASH_FOLDER
+from sessionary.layouts.trash import moment, trashed
 
 TRASH, CONFLICT = "trash", "conflict"
 _CONFLICT = f"{TRANSCRIPT}.conflict-"
@@ -50,7 +52,7 @@ class Undoable(NamedTuple):
     @property
     def when(self) -> datetime | None:
         """The time of the change; None if its name has none."""
-        return trash.moment(self.at)
+        return moment(self.at)
 
 
 def undoable(
@@ -68,7 +70,7 @@ def undoable(
         StorageFailed: a folder cannot be read.
     """
     failures: list[StorageFailed] = [] if closed is None else closed
-    found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
+    found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, TRASH_FOLDER), failures)
     for name in [session_id] if session_id is not None else names_in(fs, root, failures) or ():
         found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
     if closed is None and failures:
@@ -85,7 +87,7 @@ def undoable(
 
 
 def _in_trash(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
-    for one in trash.trashed(fs, root):
+    for one in trashed(fs, root):
         if session_id in (None, one.session_id):
             yield Undoable(one.session_id, TRASH, one.at, one.path, size_of(fs, one.path), {})
 
@@ -116,5 +118,5 @@ def _gathered(found: Iterator[Undoable], place: str, closed: list[StorageFailed]
 
 def size_of(fs: Fs, folder: str) -> int:
     """The size of all files below a folder; links are not followed."""
-    found = [fs.lstat(path) for path in trash.all_files(fs, folder)]
+    found = [fs.lstat(path) for path in all_files(fs, folder)]
     return sum(one.st_size for one in found if not S_ISDIR(one.st_mode))

@@ -1,28 +1,37 @@
-"""Repair, rewind and fork of the sessions of agent frameworks.
+"""Repair, rewind, undo and fork of the sessions of agent frameworks.
 
 A rewind appends a record that drops items and sets the tables back to what they were before these were added; nothing
-is erased. A repair moves damaged lines, which no reader uses, into a file beside the session.
+is erased, and an undo appends a record that brings them back. A repair moves damaged lines, which no reader uses, into
+a file beside the session.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs
-from sessionary.disk.journal import is_json_text, lines_of
+from sessionary.disk.journal import is_json_text
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, Invalid, Unsupported
+from sessionary.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from sessionary.layouts.base import Forked, MovedAside, Rewinding
 from sessionary.layouts.records.journal import LOCK_SUFFIX, Change, RecordJournal, decoded
 from sessionary.layouts.records.messages import message_from
-from sessionary.layouts.records.names import CLAUDE, LANGGRAPH, PYDANTIC, framework_of, parts_of
+from sessionary.layouts.records.names import (
+    CLAUDE,
+    IMPORT,
+    LANGGRAPH,
+    PYDANTIC,
+    framework_of,
+    parts_of,
+)
 from sessionary.layouts.records.relabel import begin_of
 from sessionary.layouts.records.state import SNAPSHOT, Ranges, State
 from sessionary.layouts.records.survey import VIEW
+from sessionary.layouts.records.undoing import renumbered, rewinding, stored_lines, tables_between, undoing
 from sessionary.layouts.records.values import decode_value
 from sessionary.model import Place, SessionRef
 from sessionary.transcript.history_messages import begins_turn
@@ -53,7 +62,7 @@ def rewind(fs: Fs, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
         found.append(done)
         if dry_run or not done.messages_dropped:
             return None
-        return _back_to(_state_before(fs, ref.locator, cut), state, cut)
+        return _dropped(fs, ref, state, cut, done.to_turn)
 
     with journal:
         if dry_run:
@@ -71,7 +80,9 @@ def fork(fs: Fs, ref: SessionRef, turn: int | None, session_id: str | None, *, d
     to_turn = len(starts) if turn is None else turn
     cut = _cut(ref, starts, to_turn, state)
     taken = {number: item for number, item in state.items.items() if number < cut}
-    tables = state.tables if cut >= state.next_item else _state_before(fs, ref.locator, cut).tables
+    tables = renumbered(
+        _tables_before(fs, ref, state, cut), set(), {number: index for index, number in enumerate(taken)}
+    )
     count = sum(number < cut for number in messages)
     target = RecordJournal.with_fs(
         fs, *_place(fs, ref), session_id or str(uuid4()), _scope(fs, ref), parent=ref.session_id
@@ -92,12 +103,20 @@ def fork(fs: Fs, ref: SessionRef, turn: int | None, session_id: str | None, *, d
     return done
 
 
+def refused(fs: Fs, ref: SessionRef) -> frozenset[str]:
+    """As `Changes.refused`."""
+    framework = _framework(fs, ref)
+    return frozenset(operation for operation, named in _OWN_WAY if named == framework)
+
+
 def repair(fs: Fs, ref: SessionRef, *, dry_run: bool) -> MovedAside:
     """As `Changes.repair`."""
     lock = FileLock(ref.locator + LOCK_SUFFIX, fs)
     with lock.held(note="repair"):
         damaged = [
-            (number, line) for number, line in enumerate(lines_of(fs, ref.locator), 1) if not _is_whole(line)
+            (number, line)
+            for number, line in enumerate(stored_lines(fs, ref.locator), 1)
+            if not _is_whole(line)
         ]
         if dry_run or not damaged:
             return MovedAside([(number, len(line)) for number, line in damaged], None)
@@ -109,7 +128,7 @@ def repair(fs: Fs, ref: SessionRef, *, dry_run: bool) -> MovedAside:
 
 
 def _whole_lines(fs: Fs, path: str) -> Iterator[bytes]:
-    return (line + b"\n" for line in lines_of(fs, path) if _is_whole(line))
+    return (line + b"\n" for line in stored_lines(fs, path) if _is_whole(line))
 
 
 def _is_whole(line: bytes) -> bool:
@@ -181,7 +200,7 @@ def _cut(ref: SessionRef, starts: list[int], turn: int, state: State) -> int:
 def _state_before(fs: Fs, path: str, item: int) -> State:
     """The state before the record that added an item."""
     state = State()
-    for raw in lines_of(fs, path):
+    for raw in stored_lines(fs, path):
         line = decoded(raw)
         if line is None or line.op == SNAPSHOT:
             continue
@@ -191,16 +210,37 @@ def _state_before(fs: Fs, path: str, item: int) -> State:
     return state
 
 
-def _back_to(before: State, now: State, cut: int) -> Change:
+def _tables_before(fs: Fs, ref: SessionRef, state: State, cut: int) -> Mapping[str, Mapping[str, Any]]:
+    """The tables as they were before an item. Those of an imported session were stored with its last item, of all."""
+    if cut >= state.next_item or _framework(fs, ref) == IMPORT:
+        return state.tables
+    return _state_before(fs, ref.locator, cut).tables
+
+
+def _dropped(fs: Fs, ref: SessionRef, now: State, cut: int, turn: int) -> Change:
     """Drop all items from one on, and set the tables back."""
-    unset = {
-        table: gone
-        for table, values in now.tables.items()
-        if (gone := [key for key in values if key not in before.tables.get(table, {})])
-    }
-    changed = {
-        table: {key: value for key, value in values.items() if now.tables.get(table, {}).get(key) != value}
-        for table, values in before.tables.items()
-    }
-    last = now.next_item - 1
-    return Change(drop=[(cut, last)], set={key: one for key, one in changed.items() if one}, unset=unset)
+    tables = tables_between(now.tables, _tables_before(fs, ref, now, cut))
+    return Change(drop=[(cut, now.next_item - 1)], cause=rewinding(turn), **tables)
+
+
+def undo(fs: Fs, ref: SessionRef) -> int:
+    """As `Changes.undo`."""
+    since = 0
+
+    def decide(state: State) -> Change:
+        nonlocal since
+        found = undoing(fs, ref.locator, state)
+        if found is None:
+            raise NotFound(
+                f"nothing to undo of {ref.session_id}",
+                session=ref.session_id,
+                path=ref.locator,
+                hint="`sessionary undo --list` shows all changes",
+            )
+        change, added = found
+        since = sum(number in added for number in _conversation(fs, ref, state)[0])
+        return change
+
+    with RecordJournal.with_fs(fs, *_place(fs, ref), _whole_id(fs, ref), _scope(fs, ref)) as journal:
+        journal.change(decide)
+    return since

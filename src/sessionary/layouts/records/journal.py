@@ -77,6 +77,7 @@ class Change(NamedTuple):
         drop: ranges of the numbers of items that no longer stand.
         set: values by table and key.
         unset: keys to remove, by table.
+        cause: the operation that it is the result of, if a command can undo it; see `undoing.Cause`.
     """
 
     add: Sequence[Any] = ()
@@ -84,6 +85,7 @@ class Change(NamedTuple):
     drop: Sequence[tuple[int, int]] = ()
     set: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     unset: Mapping[str, Sequence[str]] = MappingProxyType({})
+    cause: Mapping[str, Any] = MappingProxyType({})
 
 
 class RecordJournal:
@@ -315,6 +317,8 @@ class RecordJournal:
             fields.append(b'"set":' + _tables(change.set))
         if change.unset:
             fields.append(b'"unset":' + _encode(change.unset))
+        if change.cause:
+            fields.append(b'"cause":' + _encode(change.cause))
         return self._line(number, CHANGE, fields)
 
     def _line(self, number: int, operation: str, fields: list[bytes]) -> bytes:

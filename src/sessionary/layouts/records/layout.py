@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, ChainHead, Forked, MayMatch, MovedAside, Rewinding
+from sessionary.layouts.base import (
+    Capability,
+    ChainHead,
+    Forked,
+    MayMatch,
+    MovedAside,
+    Rewinding,
+    Trashed,
+    Undoable,
+)
 from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of, project_of
 from sessionary.model import Cursor, Header, Item, Problem, SessionRef
 from sessionary.xdg import data_folder
@@ -26,15 +37,18 @@ class RecordsLayout(AgentLayout):
     """
 
     name: ClassVar[str] = "records"
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.CHANGES})
     places: ClassVar[tuple[str, ...]] = tuple(f"{name}/" for name in FRAMEWORKS)
 
     @classmethod
     def default_home(cls) -> Path:
         return Path(data_folder() or os.path.expanduser("~/.local/share/sessionary"))
 
+    def _folders(self) -> Iterator[str]:
+        yield from (str(self.home), *(f"{self.home}/{name}" for name in FRAMEWORKS))
+
     def _files(self) -> Iterator[str]:
-        for folder in (str(self.home), *(f"{self.home}/{name}" for name in FRAMEWORKS)):
+        for folder in self._folders():
             yield from (f"{folder}/{name}" for name in self._names(folder) if name.endswith(SUFFIX))
 
     def _ref(self, path: str) -> SessionRef | None:
@@ -83,6 +97,67 @@ class RecordsLayout(AgentLayout):
         from sessionary.layouts.records import changes
 
         return changes.fork(self._fs, ref, turn, session_id, dry_run=dry_run)
+
+    def refused(self, ref: SessionRef) -> frozenset[str]:
+        from sessionary.layouts.records import changes
+
+        return changes.refused(self._fs, ref)
+
+    def undo(self, ref: SessionRef) -> int:
+        from sessionary.layouts.records import changes
+
+        return changes.undo(self._fs, ref)
+
+    def move_to_trash(self, ref: SessionRef, now: datetime) -> str:
+        from sessionary.layouts.records import trash
+
+        with trash.held(self._fs, ref, note="trash"):
+            return trash.discard(self._fs, ref.locator, now)
+
+    def restore(self, ref: SessionRef) -> None:
+        from sessionary.layouts.records import trash
+
+        trash.restore(self._fs, ref)
+
+    def trashed(self, closed: list[StorageFailed]) -> Iterator[Trashed]:
+        from sessionary.layouts.records import trash
+
+        for folder in self._folders():
+            for row in trash.rows(self._fs, folder, closed):
+                ref = self._ref(f"{folder}/{row.session_id}")
+                if ref is not None:
+                    stored = SessionRef(self.name, ref.session_id, row.path, ref.project)
+                    yield Trashed(ref, stored, row.at, trash.size_of(self._fs, row.path))
+
+    def delete_trashed(self, stored: SessionRef) -> bool:
+        from sessionary.layouts.records import trash
+
+        return trash.delete(self._fs, stored.locator)
+
+    def undoable(self, ref: SessionRef | None, closed: list[StorageFailed]) -> Iterator[Undoable]:
+        from sessionary.layouts.records.undoing import caused
+
+        for one in self.trashed(closed):
+            if ref is None or one.ref.locator == ref.locator:
+                yield Undoable(one.ref, "trash", one.at, one.size, one.stored.locator, {})
+        for found in self._all_files(closed) if ref is None else [ref]:
+            try:
+                records = caused(self._fs, found.locator)
+            except NotFound:
+                continue
+            except StorageFailed as error:
+                closed.append(error)
+                continue
+            for record in records:
+                yield Undoable(
+                    found, record.cause.operation, record.stamp, 0, found.locator, record.cause.facts
+                )
+
+    def _all_files(self, closed: list[StorageFailed]) -> Iterator[SessionRef]:
+        try:
+            yield from self.discover()
+        except StorageFailed as error:
+            closed.append(error)
 
     def check_chain(self, ref: SessionRef, kept: ChainHead | None) -> tuple[list[Problem], ChainHead | None]:
         from sessionary.layouts.records.chain import check_chain

@@ -5,29 +5,23 @@ A session is one file; on the remote it is named `session.records`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from sessionary.codec import read_lines
-from sessionary.disk import atomic
-from sessionary.disk.fs import make_folder, not_found, stat_or_none
-from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
 from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.fields import Merged
-from sessionary.layouts.records.journal import LOCK_SUFFIX
 from sessionary.layouts.records.layout import RecordsLayout
 from sessionary.layouts.records.names import UNKNOWN, name_in, parent_of, project_of
 from sessionary.layouts.records.relabel import begin_of, relabel
+from sessionary.layouts.records.trash import discard, held
 from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef
 
 FILE = "session.records"
-TRASH = ".trash"
-TIMEOUT: Final = 30.0
 
 
 class RecordsSyncLayout(RecordsLayout):
@@ -77,20 +71,8 @@ class RecordsSyncLayout(RecordsLayout):
     def faults(self, name: str, data: bytes) -> list[Problem]:
         return read_lines(data, name).problems
 
-    @contextmanager
-    def lock(self, ref: SessionRef) -> Iterator[None]:
-        lock = FileLock(ref.locator + LOCK_SUFFIX, self._fs)
-        self._require(ref)
-        try:
-            with lock.held(TIMEOUT):
-                self._require(ref)
-                yield
-        finally:
-            lock.close()
-
-    def _require(self, ref: SessionRef) -> None:
-        if stat_or_none(self._fs, ref.locator) is None:
-            raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
+    def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
+        return held(self._fs, ref)
 
     def parent(self, ref: SessionRef) -> str | None:
         begin = begin_of(self._fs, ref.locator)
@@ -104,11 +86,4 @@ class RecordsSyncLayout(RecordsLayout):
         relabel(self._fs, ref.locator, ref.session_id, parent)
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
-        folder, name = os.path.split(ref.locator)
-        number, trash = 1, f"{folder}/{TRASH}/{atomic.timestamp_name(now)}"
-        target = f"{trash}/{name}"
-        while stat_or_none(self._fs, target) is not None:
-            number += 1
-            target = f"{trash}-{number}/{name}"
-        make_folder(self._fs, os.path.dirname(target))
-        atomic.move_folder(ref.locator, target, fs=self._fs)
+        discard(self._fs, ref.locator, now)

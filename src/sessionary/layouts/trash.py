@@ -1,0 +1,101 @@
+"""Trash folders: what was moved away, by the time of the move.
+
+The trash is `<folder>/.trash/<time>/<name>`: on the same file system, so that a move is one rename, and behind a dot,
+so that it is hidden from lists. It is never emptied automatically.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, names_in
+from sessionary.errors import StorageFailed
+
+TRASH = ".trash"
+ERASING = ".erasing"
+"""Where what is deleted permanently is moved first: an interrupted deletion leaves parts that are hidden from lists."""
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+class Trashed(NamedTuple):
+    """A folder or file in the trash.
+
+    Attributes:
+        session_id: its name: the id of a session that is a folder.
+        at: when it was trashed, as text that sorts.
+        path: its place there.
+    """
+
+    session_id: str
+    at: str
+    path: str
+
+    @property
+    def when(self) -> datetime | None:
+        """When it was trashed; None for a folder with a foreign name."""
+        return moment(self.at)
+
+
+def moment(at: str) -> datetime | None:
+    """The time at the beginning of a name (`atomic.timestamp_name`); None if there is none."""
+    try:
+        return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> list[Trashed]:
+    """The trash of a folder, newest first.
+
+    Args:
+        fs: the file system.
+        root: the folder.
+        closed: if given, an unreadable trash is added there, and treated as empty.
+
+    Raises:
+        StorageFailed: it cannot be read.
+    """
+    try:
+        return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
+    except StorageFailed as error:
+        if closed is None:
+            raise
+        closed.append(error)
+        return []
+
+
+def newest(fs: Fs, root: str, name: str | None) -> tuple[str, str] | None:
+    """The time and the name of what was trashed last (under that name); None if the trash has none."""
+    return next((pair for pair in _trashed(fs, root) if name in (None, pair[1])), None)
+
+
+def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
+    """A free place in the trash; two calls in one microsecond get neighbouring times."""
+    stamp = atomic.timestamp_name(now)
+    number = 0
+    while True:
+        time = stamp if not number else f"{stamp}-{number}"
+        target = os.path.join(root, TRASH, time, name)
+        try:
+            fs.lstat(target)
+        except (FileNotFoundError, NotADirectoryError):
+            return target  # if a foreign file is in the way, the move raises
+        number += 1
+
+
+def remove_empty(fs: Fs, folder: str) -> None:
+    """Remove a folder of the trash, unless others were trashed at the same time."""
+    with suppress(OSError):
+        fs.rmdir(folder)
+
+
+def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
+    """(time, name) of what is in the trash, newest first."""
+    trash = os.path.join(root, TRASH)
+    times = sorted((name for name in names_in(fs, trash) or () if not name.startswith(".")), reverse=True)
+    # A foreign file has no names in it.
+    return [(time, name) for time in times for name in sorted(names_in(fs, os.path.join(trash, time)) or ())]
