@@ -30,3 +30,13 @@ def data_folder() -> str | None:
 def config_folder() -> str | None:
     """Return the folder of settings: ``$XDG_CONFIG_HOME/sessionary``, else ``~/.config/sessionary``; or None."""
     return xdg_folder("XDG_CONFIG_HOME", "~/.config")
+
+
+def state_folder() -> str | None:
+    """Return the folder of state between runs: ``$XDG_STATE_HOME/sessionary``, else ``~/.local/state/sessionary``."""
+    return xdg_folder("XDG_STATE_HOME", "~/.local/state")
+
+
+def file_in(folder: str | None, name: str) -> str | None:
+    """Return the path of a file in one of these folders; None without the folder."""
+    return None if folder is None else os.path.join(folder, name)

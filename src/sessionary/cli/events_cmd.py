@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import click
 from sessionary import codec
 from sessionary.cli import completing, formatting, homes, options, output, table
 from sessionary.cli.lazy import command
-from sessionary.cli.page import telling
+from sessionary.cli.page import brief_arguments
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.targets import resolve
@@ -97,11 +96,11 @@ def events_command(
         size = os.path.getsize(reader.path) if os.path.exists(reader.path) else 0
         with Progress("reading events", size) as progress:
             reader = workspace.events(found, passed=progress.reach)
-            if how == "summary":
-                print_ = partial(_print_summary, reader.summary(**wanted))
-            else:
-                print_ = partial(_print_cost, reader.usage(**wanted))
-        print_(json_ or jsonl)
+            totals = reader.summary(**wanted) if how == "summary" else reader.usage(**wanted)
+        if isinstance(totals, EventSummary):
+            output.shown(documents.of_event_summary(totals), _summary_lines(totals), json_=json_ or jsonl)
+        else:
+            _print_cost(totals, json_ or jsonl)
     elif how == "raw":
         _print_raw(reader.lines(last=tail, **wanted))
     else:
@@ -145,14 +144,12 @@ def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, js
             draw = EventLines(output.room(), now=datetime.now(UTC))
             for head, fields in views:
                 count += 1
-                output.lines(draw.lines(head, fields) if paths is None else [_row(paths, fields)])
+                if paths is None:
+                    output.lines(draw.lines(head, fields))
+                else:
+                    output.line("\t".join(_value(fields[path]) if path in fields else "-" for path in paths))
             if not count:
                 output.aside("No events match these filters.")
-
-
-def _row(paths: list[str], fields: dict[str, Any]) -> str:
-    """The values on one line, separated by tabs; `-` for a missing one."""
-    return "\t".join(_value(fields[path]) if path in fields else "-" for path in paths)
 
 
 def _value(value: Any) -> str:
@@ -172,13 +169,6 @@ def _print_raw(lines: Iterable[bytes]) -> None:
     for line in lines:
         output.raw(line)
     output.flush()
-
-
-def _print_summary(summary: EventSummary, as_json: bool) -> None:
-    if as_json:
-        output.value(documents.of_event_summary(summary))
-        return
-    output.lines(_summary_lines(summary))
 
 
 def _summary_lines(summary: EventSummary) -> Iterator[str]:
@@ -257,13 +247,11 @@ def _number(number: int | None) -> str:
 def report_unknown_usage(total: Usage) -> None:
     """Print what the totals leave out."""
     if total.without_usage:
-        output.aside(f"{_responses(total.without_usage)} without a token count")
+        output.aside(f"{formatting.count(total.without_usage, 'response')} without a token count")
     if total.without_cost:
-        output.aside(f"{_responses(total.without_cost)} without a cost; costs are not estimated")
-
-
-def _responses(responses: int) -> str:
-    return formatting.count(responses, "response")
+        output.aside(
+            f"{formatting.count(total.without_cost, 'response')} without a cost; costs are not estimated"
+        )
 
 
 def _print_damage(reader: EventReader) -> None:
@@ -346,7 +334,7 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
         yield _error(error)
     if isinstance(tool := fields.get("data.tool_name"), str):
         yield tool
-        yield telling(fields.get("data.tool_input"))
+        yield brief_arguments(fields.get("data.tool_input"))
     if isinstance(usage := fields.get("data.usage"), dict):
         yield _usage(usage)
     if type(count := fields.get("data.message_count")) is int:

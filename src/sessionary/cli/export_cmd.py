@@ -95,7 +95,7 @@ def export_command(
     ]
     if place == _PRINTED:
         _print(exports[0])
-        _tell(exports[0])
+        _print_losses(exports[0])
         return 0
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)
@@ -109,7 +109,7 @@ def export_command(
     for one, file in zip(exports, files, strict=True):
         what = formatting.count(one.report.messages, "message")
         output.line(f"{harmless(file)}  {what}")
-        _tell(one)
+        _print_losses(one)
     return 0
 
 
@@ -133,7 +133,7 @@ def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
         export.save(file, force=force)
 
 
-def _tell(export: Export) -> None:
+def _print_losses(export: Export) -> None:
     """Print what was not exported, and what was masked."""
     for loss in export.report.losses:
         output.aside(f"not exported: {loss_words(loss)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -70,8 +69,5 @@ def star_command(session: str, home: Path | None, remove: bool, json_: bool) -> 
     if before == remove:
         undo = formatting.command(home, "star", word, *(() if remove else ("--remove",)))
     document = {"id": ref.session_id, "path": ref.locator, "starred": not remove, "before": before}
-    return changing.finish(document, _starred(ref.session_id, remove), json_=json_, undo=undo)
-
-
-def _starred(session_id: str, removed: bool) -> Iterator[str]:
-    return changing.done(f"{one_line(session_id)} has {'no' if removed else 'a'} star")
+    done = changing.done(f"{one_line(ref.session_id)} has {'no' if remove else 'a'} star")
+    return changing.finish(document, done, json_=json_, undo=undo)

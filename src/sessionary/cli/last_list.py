@@ -17,7 +17,7 @@ from sessionary.cli import formatting
 from sessionary.disk.fs import OS_FS, make_dirs, read_bytes
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.model import SessionRef
-from sessionary.xdg import xdg_folder
+from sessionary.xdg import file_in, state_folder
 
 MOST = 1000
 """Number of rows of a list that are kept."""
@@ -37,7 +37,7 @@ def is_number(word: str) -> bool:
 
 
 def remember(rows: Sequence[SessionRef]) -> None:
-    """Keep the rows of a list that was printed. A state folder that cannot be written is no error."""
+    """Keep the rows of a list that was printed, if the state folder can be written."""
     path, known, me = _path(), _known(), _terminal()
     kept = [*(one for one in known if one.terminal != me)][-(TERMINALS - 1) :]
     mine = list(rows[:MOST])
@@ -49,7 +49,7 @@ def remember(rows: Sequence[SessionRef]) -> None:
         make_dirs(OS_FS, os.path.dirname(path), durable=False)
         replace(path, [msgspec.json.encode([*kept, _List(me, mine)])], durable=False)
     except (StorageFailed, OSError, UnicodeEncodeError):
-        pass  # then a number says that there is no list
+        pass  # a number is then refused: there is no list
 
 
 def session(word: str) -> SessionRef:
@@ -79,8 +79,7 @@ def _known() -> list[_List]:
 
 
 def _path() -> str | None:
-    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
-    return None if folder is None else os.path.join(folder, "last-lists.json")
+    return file_in(state_folder(), "last-lists.json")
 
 
 def _terminal() -> int:

@@ -142,7 +142,7 @@ def list_command(
         output.items(rows, jsonl=jsonl)
     elif chosen:
         _print(workspace, found, chosen, all_=all_, limit=limit, with_tokens=sort == "tokens")
-        _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
+        _print_left_out(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
@@ -239,7 +239,9 @@ def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:
                 todo += [(child, depth + 1) for child in reversed(children.get(one.ref.session_id, []))]
 
 
-def _say_more(home: Path | None, chosen: list[Summary], left_out: int, *, all_: bool, limit: int) -> None:
+def _print_left_out(
+    home: Path | None, chosen: list[Summary], left_out: int, *, all_: bool, limit: int
+) -> None:
     """Print how many sessions are not shown and how many are damaged."""
     shown = len(chosen) if all_ else sum(not one.nested for one in chosen)
     if limit and shown > limit:

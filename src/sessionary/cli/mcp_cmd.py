@@ -55,7 +55,8 @@ def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_reda
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn"):
             raise
-        raise _missing() from None
+        hint = "pip install 'sessionary[mcp]'"
+        raise Unsupported("the MCP server needs the package mcp", hint=hint) from None
     homes.workspace(home)  # a home that is missing is refused now, not in the first call
     context = click.get_current_context()
 
@@ -70,10 +71,6 @@ def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_reda
     else:
         _serve_http(server, port)
     return 0
-
-
-def _missing() -> Unsupported:
-    return Unsupported("the MCP server needs the package mcp", hint="pip install 'sessionary[mcp]'")
 
 
 def _serve_http(server: object, port: int) -> None:

@@ -71,7 +71,7 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
     if json_:
         output.value(_object(move, dry_run, back))
     else:
-        output.lines(_told(move, dry_run))
+        output.lines(_moved_lines(move, dry_run))
         for text in _remarks(move, dry_run, back):
             output.aside(text)
     return options.PARTLY if _kept(move) else 0
@@ -82,7 +82,7 @@ def _kept(move: Move) -> list[str]:
     return [problem.message for problem in move.problems if problem.code == "not_moved"]
 
 
-def _told(move: Move, dry_run: bool) -> Iterator[str]:
+def _moved_lines(move: Move, dry_run: bool) -> Iterator[str]:
     """Both paths with their folder names, and how many sessions move."""
     room = output.width()
     yield f"from  {fit(harmless(move.old or '(path unknown: no session names it)'), room - 6, keep_end=True)}"

@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TextIO
@@ -153,7 +153,7 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise a full disk or a closed stream under the result as the error that it is; a closed pipe is no error.
+    """Raise StorageFailed for a full disk or a closed stream under the result, and BrokenPipeError for a closed pipe.
 
     Raises:
         StorageFailed: the result could not be printed completely.
@@ -297,7 +297,7 @@ def problem(document: Any) -> None:
 
 def paint(text: str, colour: str) -> str:
     """The text in a colour (or bold, dim), if colours are on."""
-    return painter()(text, colour)
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if has_colours() else text
 
 
 def is_terminal() -> bool:
@@ -308,19 +308,6 @@ def is_terminal() -> bool:
 def has_colours() -> bool:
     """True if colours are wanted and visible."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
-
-
-def painter() -> Callable[[str, str], str]:
-    """`paint` for many texts: whether colours are on is determined once."""
-    return _coloured if has_colours() else _plain
-
-
-def _coloured(text: str, colour: str) -> str:
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
-
-
-def _plain(text: str, _: str) -> str:
-    return text
 
 
 def room() -> int | None:

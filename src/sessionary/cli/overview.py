@@ -11,7 +11,6 @@ from sessionary.cli.targets import NONE_YET, all_summaries, names_of, report_fai
 from sessionary.cli.text import cells, one_line
 from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace import Workspace
 
 _NEWEST = 5
 _NAMED = 2
@@ -43,7 +42,8 @@ def overview() -> int:
     )
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
-    leaving = _leaving(workspace)
+    doctor = workspace.doctor(now=datetime.now(UTC))
+    leaving = [one for agent in doctor.agents for one in agent.leaving]
     output.lines(_named("deleted soon by their agents", leaving, short, "yellow"))
     if unkept := workspace.archived.lacks(leaving):
         output.line(f"{len(unkept):,} of them not archived: sessionary archive run")
@@ -53,11 +53,6 @@ def overview() -> int:
         f"sessionary show {first} · sessionary search WORDS · sessionary {'check' if damaged else 'list'}"
     )
     return report_failure(failure, "shown")
-
-
-def _leaving(workspace: Workspace) -> list[Summary]:
-    """The sessions that an agent will delete within a week, the first to go first."""
-    return [one for agent in workspace.doctor(now=datetime.now(UTC)).agents for one in agent.leaving]
 
 
 def _named(what: str, found: list[Summary], short: dict[SessionRef, str], colour: str) -> Iterator[str]:

@@ -224,7 +224,7 @@ class Page:
     def _call_line(self, call: ToolCall, verdict: str) -> str:
         name = one_line(call.name)
         room = self._width - cells(name) - 4 - (cells(verdict) + 2 if verdict else 0)
-        shown = fit(telling(call.arguments), max(room, 0))
+        shown = fit(brief_arguments(call.arguments), max(room, 0))
         parts = ["▸ " + paint(name, "magenta"), shown, paint(verdict, "red") if verdict else ""]
         return "  ".join(filter(None, parts))
 
@@ -237,7 +237,7 @@ def _by_id(calls: Iterable[ToolCall]) -> dict[str | int | None, ToolCall]:
     return found
 
 
-def telling(arguments: Any) -> str:
+def brief_arguments(arguments: Any) -> str:
     """The two most informative arguments, on one line."""
     return "  ".join(map(one_line, telling_arguments(arguments)))
 

@@ -46,11 +46,8 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         self.pause()
 
-    def over(self, items: Iterable[Item]) -> Iterable[Item]:
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; each counts as done when the next one is requested."""
-        return self._each(items) if self._wanted else items
-
-    def _each(self, items: Iterable[Item]) -> Iterator[Item]:
         for item in items:
             yield item
             self.advance()

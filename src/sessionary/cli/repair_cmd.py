@@ -118,7 +118,7 @@ def repair_command(
                 if not dry_run:
                     output.lines(_still_wrong(found.remaining))
             elif done.changed or done.remaining or not found.copies:
-                output.lines(_told(done, full))
+                output.lines(_repair_lines(done, full))
         if undo is not None:
             print_command("undo", undo)
         elif dry_run:
@@ -197,7 +197,7 @@ def _of_copy(one: BroughtIn, dry_run: bool) -> str:
     return f"{'would replace' if dry_run else 'replaced'} {one.original}, with {more} more"
 
 
-def _told(done: Repaired, full: bool) -> Iterator[str]:
+def _repair_lines(done: Repaired, full: bool) -> Iterator[str]:
     name = one_line(done.session_id)
     if not done.changed:
         yield from _unchanged(name, done)
@@ -249,12 +249,11 @@ def _besides(done: Repaired) -> Iterator[str]:
 
 def _diff(diff: str, full: bool) -> Iterator[str]:
     """The lines of the diff, made harmless. They may be megabytes long, so they are cut unless --full is given."""
-    paint = output.painter()
     room = min(output.room() or WHOLE, WHOLE)
     for line in diff.split("\n"):
         colour = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1])
         text = harmless(line) if full else _short(harmless(line), room)
-        yield paint(text, colour) if colour else text
+        yield output.paint(text, colour) if colour else text
 
 
 def _short(line: str, room: int) -> str:

@@ -27,7 +27,6 @@ from sessionary.search import (
     Needle,
     Pattern,
     Query,
-    SearchStats,
     Span,
     parsed,
 )
@@ -162,8 +161,11 @@ def search_command(
             output.value(_report(list(found), hits))
         else:
             _print(workspace, refs, found)
-            _tell(hits)
-    _report_problems(hits.stats, home)
+            _print_totals(hits)
+    for session_id, places in Counter(ref.session_id for ref, _ in hits.stats.damaged).items():
+        look = formatting.command(home, "check", session_id)
+        what = formatting.count(places, "damaged place")
+        output.aside(f"{what} not searched; run `{one_line(look)}` for details")
     unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)
     return report_failure(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
 
@@ -203,7 +205,7 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
             project = projects.get(hit.ref.project, "") if hit.ref.project else ""
             output.lines(_title(_name_of(workspace, hit.ref), project))
             last = hit.ref.locator
-        output.lines(_told(hit, short.get(hit.ref, hit.ref.session_id), now))
+        output.lines(_hit_lines(hit, short.get(hit.ref, hit.ref.session_id), now))
         output.flush()
 
 
@@ -227,8 +229,8 @@ def _title(title: str, project: str) -> Iterator[str]:
     )
 
 
-def _told(hit: Hit, short: str, now: datetime) -> Iterator[str]:
-    """Two lines: where to find it, who said it and when; and its words, the found ones between » and «."""
+def _hit_lines(hit: Hit, short: str, now: datetime) -> Iterator[str]:
+    """Two lines: locator, author and time; then the excerpt, with the found words between » and «."""
     facts = [_who(hit), *(("outside of the conversation",) if hit.outside else ())]
     if hit.about is not None:
         facts.append(("" if hit.time else "after ") + formatting.stamp(hit.about, now))
@@ -291,7 +293,7 @@ def _report(found: list[Hit], hits: Hits) -> dict[str, Any]:
     }
 
 
-def _tell(hits: Hits) -> None:
+def _print_totals(hits: Hits) -> None:
     """How much was found in how much."""
     stats = hits.stats
     if not hits.is_complete:
@@ -306,11 +308,3 @@ def _tell(hits: Hits) -> None:
     if stats.undated:
         what = formatting.count(stats.undated, "message")
         output.aside(f"{what} with these words left out: no time in them or in any message before")
-
-
-def _report_problems(stats: SearchStats, home: Path | None) -> None:
-    """What could not be looked into, one line for each session."""
-    for session_id, places in Counter(ref.session_id for ref, _ in stats.damaged).items():
-        what = formatting.count(places, "damaged place")
-        look = formatting.command(home, "check", session_id)
-        output.aside(f"{what} not searched; run `{one_line(look)}` for details")

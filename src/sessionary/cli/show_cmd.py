@@ -135,7 +135,7 @@ def show_command(
         with output.paged():
             lines = page.lines(messages if window is None else _up_to(messages, window))
             _print(_head(workspace, summary), lines)
-    _tell(problems, home, found)
+    _print_problems(problems, home, found)
     return 0
 
 
@@ -358,7 +358,7 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     yield harmless(short_path(summary.ref.locator))  # never cut, since it is to be copied
 
 
-def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:
+def _print_problems(problems: list[Problem], home: Path | None, found: Target) -> None:
     """Say that something is not shown, on standard error."""
     count = sum(problem.severity > Severity.note for problem in problems)
     if count:

@@ -86,7 +86,11 @@ def _table(report: SpendingReport, what: str, names: list[str], some: list[Spend
     columns = [
         Column(what.upper(), names),
         Column("INPUT", [formatting.quantity(one.usage.input) for one in some], right=True),
-        Column("CACHE", [formatting.quantity(_cached(one)) for one in some], right=True),
+        Column(
+            "CACHE",
+            [formatting.quantity(one.usage.cache_read + one.usage.cache_write) for one in some],
+            right=True,
+        ),
         Column("OUTPUT", [formatting.quantity(one.usage.output) for one in some], right=True),
         Column("COST", [cost_text(one) for one in some], right=True),
     ]
@@ -103,10 +107,6 @@ def _table(report: SpendingReport, what: str, names: list[str], some: list[Spend
         columns.append(Column("", bars, colours=["cyan"] * len(bars)))
     keep_end, drop = what == "project", ("CACHE", "STATED")
     yield from table.lines(columns, room, stretch=what.upper(), keep_end=keep_end, drop=drop, least=longest)
-
-
-def _cached(one: Spending) -> int:
-    return one.usage.cache_read + one.usage.cache_write
 
 
 def _weight(report: SpendingReport, one: Spending) -> float:

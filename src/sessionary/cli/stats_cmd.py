@@ -95,7 +95,7 @@ def stats_command(
     name = names_of(workspace, summaries)
     projects = _by_project(workspace, summaries, lambda one: NO_PROJECT if name(one) == "-" else name(one))
     with output.paged():
-        output.lines(_told(stats, relations, projects))
+        output.lines(_totals(stats, relations, projects))
         output.lines(spending_tables(spent))
         if costs is not None:
             _print_costs(workspace, costs)
@@ -181,7 +181,7 @@ def _counts(stats: Stats) -> dict[str, int]:
     }
 
 
-def _told(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -> Iterator[str]:
+def _totals(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -> Iterator[str]:
     kinds = [
         f"{relations[name]:,} {words}"
         for name, words in (("root", "begun by users"), ("fork", "forked"), ("sub", "of sub-agents"))

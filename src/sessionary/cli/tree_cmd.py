@@ -80,13 +80,12 @@ def _drawn(
     """The tree; a blank line between families of more than one."""
     now = datetime.now(UTC)
     room = output.room() or output.WIDEST
-    paint = output.painter()
     whens = {id(one): formatting.ago(one.summary.updated, now) for top in tops for one, _ in descent(top)}
     wide = max(map(len, whens.values()), default=0)
     counted = room >= _ROOMY
     if tops:
         facts = f"{'  MSGS' if counted else ''}  {'WHEN':>{wide}}  HEALTH "
-        yield paint(("ID".ljust(10) + "TITLE").ljust(room - len(facts)) + facts.rstrip(), "bold")
+        yield output.paint(("ID".ljust(10) + "TITLE").ljust(room - len(facts)) + facts.rstrip(), "bold")
     projects: dict[str, list[Kin]] = {}  # those with the newest family first
     for top in tops:
         projects.setdefault(name(top.summary), []).append(top)
@@ -94,10 +93,10 @@ def _drawn(
         if number:
             yield ""
         if len(projects) > 1:
-            yield paint(fit(one_line(project), room, keep_end=True), "bold")
+            yield output.paint(fit(one_line(project), room, keep_end=True), "bold")
         for one, levels in chain.from_iterable(map(descent, families)):
             facts = f"{f'{one.summary.messages:>6,}' if counted else ''}  {whens[id(one)]:>{wide}}  "
-            yield _line(one, levels, short[one.ref], room, facts, paint, one.ref.locator == marked)
+            yield _line(one, levels, short[one.ref], room, facts, one.ref.locator == marked)
 
 
 def _line(
@@ -106,7 +105,6 @@ def _line(
     short: str,
     room: int,
     facts: str,
-    paint: Callable[[str, str], str],
     marked: bool,
 ) -> str:
     summary = one.summary
@@ -114,7 +112,7 @@ def _line(
     left = max(room - cells(facts) - 7, 12)
     branch = _branch(levels)
     name = fit(f"{branch}{'▶ ' if marked else ''}{one_line(short)}  {_title(one)}", left)
-    return f"{pad(name, left)}{facts}{paint(verdict, formatting.colour(summary.health))}"
+    return f"{pad(name, left)}{facts}{output.paint(verdict, formatting.colour(summary.health))}"
 
 
 def _branch(levels: list[bool]) -> str:

@@ -298,13 +298,13 @@ def _undo(workspace: Workspace, row: Change, word: str, home: Path | None, json_
         {"id": fields.pop("session_id"), "path": row.ref.locator}
         | fields
         | {"operation": row.operation, "at": row.when},
-        _told(row, undone),
+        _undone_lines(row, undone),
         json_=json_,
         undo=formatting.command(home, "trash" if row.operation == TRASH else "undo", word),
     )
 
 
-def _told(one: Change, undone: Undone) -> Iterator[str]:
+def _undone_lines(one: Change, undone: Undone) -> Iterator[str]:
     name = one_line(one.ref.session_id)
     words = {
         TRASH: " is restored from the trash",

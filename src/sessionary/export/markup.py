@@ -75,7 +75,7 @@ def _inert_block(text: str) -> str:
         at = opened.end()
         ticks = opened[0]
         if ticks[0] == "]":
-            break  # what follows may be the destination or the title of a link, in which a backtick is no code
+            break  # what follows may be the destination or the title of a link, in which a backtick begins no code
         if ticks[0] == "\\":
             continue
         closed = next((one for one in _RUNS.finditer(text, at) if one[0] == ticks), None)

@@ -28,7 +28,7 @@ from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
 from sessionary.layouts.amplifier.presence import QUIET
 from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.write_op import OnConflict, Report
-from sessionary.xdg import xdg_folder
+from sessionary.xdg import file_in, state_folder
 
 if TYPE_CHECKING:  # a store without a remote does not load remote code
     from sessionary.hybrid.project import Chosen
@@ -117,14 +117,15 @@ class HybridSessionStore(SessionStore, ClosedOnExit):
             return
         from sessionary.hybrid.project import Chosen, Place
         from sessionary.hybrid.sync_worker import SyncWorker
-        from sessionary.sync.settings import Settings, bindings_file, state_folder, usual_tenant
+        from sessionary.sync import settings as sync_settings
+        from sessionary.sync.settings import Settings, bindings_file, usual_tenant
 
         tenant, chosen = tenant or usual_tenant(os.environ), Chosen.of_user()
         home, named = _home_of(self._root)
         base = _state_dir(state_dir)
         connect, address = _side(cosmos_config, remote, tenant, base, chosen)
         settings = Settings(address, tenant, device="")
-        state = state_folder(base, settings, home or self._root, "amplifier")
+        state = sync_settings.state_folder(base, settings, home or self._root, "amplifier")
         bindings, folder = bindings_file(base, settings), _folder_of_project(named)
         called = project or (None if home else named)  # the project of a home is named by its repository
         self._worker = SyncWorker(
@@ -331,10 +332,10 @@ def _side(
 def _state_dir(given: str | os.PathLike[str] | None) -> str:
     if given is not None:
         return os.path.abspath(expanded(given))
-    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
+    folder = file_in(state_folder(), "sync")
     if folder is None:
         raise Invalid("no folder for the sync state", hint="give state_dir, or set HOME")
-    return os.path.join(folder, "sync")
+    return folder
 
 
 _stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
 from sessionary.errors import Invalid, NotFound
-from sessionary.xdg import xdg_folder
+from sessionary.xdg import config_folder, file_in
 
 RULES_FILE = "redaction.toml"
 
@@ -61,8 +61,7 @@ def personal_rules(home: str, user: str, paths: Iterable[str | None] = ()) -> di
 
 def rules_file() -> str | None:
     """The default path of the user's rules; None if there is no place for it."""
-    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
-    return None if folder is None else os.path.join(folder, RULES_FILE)
+    return file_in(config_folder(), RULES_FILE)
 
 
 def load_rules(path: str | None, *, fs: Fs = OS_FS) -> dict[str, str | None]:

@@ -176,9 +176,7 @@ class _Rewritten:
         return any(pattern.search(others) for pattern in self._patterns)
 
 
-@cache
-def _rewritten(fold: bool) -> _Rewritten:
-    return _Rewritten(fold)
+_rewritten = cache(_Rewritten)
 
 
 def composed(text: str) -> str:

@@ -228,8 +228,8 @@ class Search:
         index, before = 0, None
         title: Fact | None = None
         for item in items:
-            if isinstance(item, Fact):
-                title = _newer_title(title, item)
+            if isinstance(item, Fact) and item.name == "title" and (title is None or item.rank >= title.rank):
+                title = item
             elif isinstance(item, Message):
                 hit = self._hit(target, item, index, before)
                 if hit is not None:
@@ -321,12 +321,6 @@ class Search:
             return True
         self.stats.undated += 1
         return False
-
-
-def _newer_title(known: Fact | None, stated: Fact) -> Fact | None:
-    """Return the title that counts of two facts."""
-    is_newer = stated.name == "title" and (known is None or stated.rank >= known.rank)
-    return stated if is_newer else known
 
 
 def _stated_title(target: Target) -> str | None:

@@ -31,12 +31,12 @@ from sessionary.sync import archive, bundles, heads
 from sessionary.sync.archive import Version
 from sessionary.sync.engine import Engine
 from sessionary.sync.folder_remote import FolderRemote
-from sessionary.sync.report import Outcome, SyncStatus
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import SameNames
 from sessionary.sync.state import States
 from sessionary.workspace import archive_index
 from sessionary.workspace.archive_files import head_of, written
-from sessionary.workspace.archive_index import Archived, Choice, Key, listed, load_choice, save_choice
+from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.sessions import Sessions
 
@@ -45,6 +45,7 @@ AT_ONCE = 100
 
 FOREIGN = tuple(one.name for one in registry.AGENTS)
 """The kinds that are archived by default."""
+ARCHIVABLE = ("amplifier", *FOREIGN)
 
 _RELISTED = {one.name: one.relisted for one in registry.AGENTS if one.relisted is not None}
 
@@ -137,8 +138,8 @@ class Archive:
         """
         known, kinds = Choice() if replace else load_choice(self._fs), tuple(kinds)
         for kind in kinds:
-            if kind not in self._kinds():
-                hint = f"kinds that can be: {', '.join(self._kinds())}"
+            if kind not in ARCHIVABLE:
+                hint = f"kinds that can be: {', '.join(ARCHIVABLE)}"
                 raise Unsupported(f"sessions of kind {kind} cannot be archived", hint=hint)
         usual = self.folder == archive_index.usual_folder()
         choice = Choice(
@@ -270,13 +271,10 @@ class Archive:
     def left(self) -> set[str]:
         """The names of the entries whose source is gone, or whose home is none of this workspace."""
         refs, _ = gathered(in_turn(layout.discover() for layout in self._sessions.layouts))
-        here = {Key(ref.kind, ref.session_id, ref.project) for ref in refs}
+        here = set(map(key_of, refs))
         return {one.name for one in self.entries() if one.key not in here}
 
     # -- implementation
-
-    def _kinds(self) -> tuple[str, ...]:
-        return ("amplifier", *FOREIGN)
 
     @contextmanager
     def _locked(self, note: str) -> Iterator[None]:
@@ -348,7 +346,10 @@ class Archive:
             name = heads.head_name(outcome.kind, outcome.project, outcome.session_id)
             if outcome.standing not in (SyncStatus.PUSHED, SyncStatus.IN_STEP) or name not in changed:
                 if not isinstance(outcome.error, NotFound):  # else it was deleted a moment ago
-                    report.failed.append((outcome.session_id, _reason(outcome)))
+                    reason = (
+                        outcome.error.message if isinstance(outcome.error, SessionaryError) else outcome.note
+                    )
+                    report.failed.append((outcome.session_id, reason))
                 continue
             group, stamp = changed[name]
             index[name] = entry = self._entry(name, source, group, stamp, index.get(name))
@@ -384,18 +385,8 @@ class Archive:
         by_path = {path: one for one, path in source.files(main).items()}
         places = [source.place_of_rows(one.ref) or _place(source, one.ref, by_path) for one in group]
         sessions = [listed(place, one) for place, one in zip(places, group, strict=True)]
-        entry = Archived(
-            name,
-            main.kind,
-            main.session_id,
-            main.project,
-            str(source.home),
-            record.etag,
-            head.at,
-            sizes,
-            stamp,
-            sessions,
-        )
+        where = (main.project, str(source.home), record.etag, head.at)
+        entry = Archived(name, main.kind, main.session_id, *where, sizes, stamp, sessions)
         if entry.best == head.gen + 1:
             return entry
         longest = self._sessions.archived.sessions_of(entry, self.folder) if known is None else known.sessions
@@ -411,21 +402,11 @@ class Archive:
             try:
                 head = heads.decode(name, record.data)
                 home, project = json.loads(head.project or "")
-                bare = Archived(
-                    name,
-                    head.kind,
-                    head.session,
-                    project,
-                    home,
-                    record.etag,
-                    head.at,
-                    archive.sizes(self._remote, head, self._fs),
-                    b"",
-                    [],
-                )
-                index[name] = structs.replace(
-                    bare, sessions=self._sessions.archived.sessions_of(bare, self.folder)
-                )
+                where = (project, home, record.etag, head.at)
+                sizes = archive.sizes(self._remote, head, self._fs)
+                bare = Archived(name, head.kind, head.session, *where, sizes, b"", [])
+                sessions = self._sessions.archived.sessions_of(bare, self.folder)
+                index[name] = structs.replace(bare, sessions=sessions)
             except (SessionaryError, ValueError):
                 continue  # `verify` reports it
         if missing:
@@ -480,7 +461,3 @@ def _is_chosen(summary: Summary, choice: Choice) -> bool:
         if is_below or word in (project, os.path.basename(cwd)) or project.endswith("-" + word):
             return True
     return False
-
-
-def _reason(outcome: Outcome) -> str:
-    return outcome.error.message if isinstance(outcome.error, SessionaryError) else outcome.note

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
 from sessionary.errors import Invalid
-from sessionary.model import Summary
-from sessionary.xdg import xdg_folder
+from sessionary.model import SessionRef, Summary
+from sessionary.xdg import config_folder, data_folder, file_in
 
 INDEX = "index"
 _FORMAT = 1
@@ -103,6 +103,11 @@ class Key(NamedTuple):
     project: str | None
 
 
+def key_of(ref: SessionRef) -> Key:
+    """The key of a session."""
+    return Key(ref.kind, ref.session_id, ref.project)
+
+
 class _Index(Struct, array_like=True):
     format: int
     entries: list[Archived]
@@ -185,11 +190,9 @@ def save_choice(choice: Choice, fs: Fs = OS_FS) -> str:
 
 def choice_file() -> str | None:
     """The path of the settings; None if there is no place for them."""
-    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
-    return None if folder is None else os.path.join(folder, "archive.json")
+    return file_in(config_folder(), "archive.json")
 
 
 def usual_folder() -> str | None:
     """The usual folder of the archive; None if there is no place for it."""
-    folder = xdg_folder("XDG_DATA_HOME", "~/.local/share")
-    return None if folder is None else os.path.join(folder, "archive")
+    return file_in(data_folder(), "archive")

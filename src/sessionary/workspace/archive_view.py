@@ -17,7 +17,16 @@ from sessionary.disk.fs import Fs, is_there, make_dirs, names_in
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity, Summary
-from sessionary.workspace.archive_index import Archived, Key, Listed, listed, load, load_choice, usual_folder
+from sessionary.workspace.archive_index import (
+    Archived,
+    Key,
+    Listed,
+    key_of,
+    listed,
+    load,
+    load_choice,
+    usual_folder,
+)
 
 Open = Callable[[Path, Fs], Layout]
 """Creates a layout of a kind over a home."""
@@ -94,9 +103,7 @@ class ArchiveView:
     def lacks(self, summaries: Iterable[Summary]) -> list[Summary]:
         """Those of these sessions that are not in the archive."""
         kept = {entry.key for entry in self._known().values()}
-        return [
-            one for one in summaries if Key(one.ref.kind, one.ref.session_id, one.ref.project) not in kept
-        ]
+        return [one for one in summaries if key_of(one.ref) not in kept]
 
     def sessions_of(self, entry: Archived, folder: str) -> list[Listed]:
         """The sessions that an archived one holds, its own first, read from that archive. Raises as `layout_of`."""

@@ -103,7 +103,7 @@ def _side(layout: Layout, ref: SessionRef, branch: int, prices: Prices) -> tuple
 
 
 def _branch(ref: SessionRef, items: Iterator[Item], wanted: int) -> Iterator[Item]:
-    """The messages of a branch that was left: those before it, and its own. What is no message is kept.
+    """The messages of a branch that was left: those before it, and its own; and all other items.
 
     A branch is a run of messages outside of the conversation. Another one begins with a message that has the parent of
     the first one. A record that is no message begins none.

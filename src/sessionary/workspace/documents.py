@@ -60,12 +60,9 @@ def of_summary(summary: Summary, prices: Prices) -> dict[str, Any]:
 def of_spending(spending: Spending) -> dict[str, Any]:
     """Tokens and their cost with the field names of docs/cli-json.md."""
     usage = spending.usage
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
     return {
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "reasoning": usage.reasoning,
+        **{name: getattr(usage, name) for name in names},
         "cost": dollars(spending.cost),
         "unpriced": spending.unpriced,
         "stated_cost": dollars(usage.cost),

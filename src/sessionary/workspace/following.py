@@ -46,6 +46,10 @@ def _folder(locator: str, fs: Fs) -> str:
     return os.path.dirname(path) if is_file(fs, path) else path
 
 
+_START = (0, 0, 0)
+"""What stands before the first cursor: all messages, those of the conversation, turns."""
+
+
 class Follower:
     """Reads a session once, and then what is added to it: from the last cursor, or from the start if there is none.
 
@@ -61,7 +65,7 @@ class Follower:
         self._layout, self._ref = layout, ref
         self._state = b""
         self._cursor: Cursor | None = None
-        self._mark = (0, 0, 0)  # before the cursor: all messages, those of the conversation, turns
+        self._mark = _START
         self._yielded = 0
 
     def poll(self) -> Iterator[Numbered | Problem | Reset]:
@@ -103,20 +107,13 @@ class Follower:
 
     def _restart(self) -> None:
         self._cursor = None
-        self._mark = (
-            0,
-            0,
-            0,
-        )  # what stands before the cursor: all messages, those of the conversation, turns
+        self._mark = _START
         self._yielded = 0
         self._state = b""
 
 
 def _numbered(item: Message | Aside | Inherited, index: int, turn: int) -> Numbered:
-    if isinstance(item, Aside):
-        return Numbered(index, turn, item.message, outside=True)
-    return (
-        Numbered(0, 0, item.message, inherited=True)
-        if isinstance(item, Inherited)
-        else Numbered(index, turn, item)
-    )
+    if isinstance(item, Inherited):
+        return Numbered(0, 0, item.message, inherited=True)
+    is_aside = isinstance(item, Aside)
+    return Numbered(index, turn, item.message if isinstance(item, Aside) else item, outside=is_aside)

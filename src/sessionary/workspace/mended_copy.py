@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -148,24 +147,18 @@ def _mend(
         if state in seen or len(seen) == ROUNDS:
             break
         seen.append(state)
-        if not (done := list(_applied(mender, [*wanted, *found.remaining], target))):
+        mine = [one for one in (*wanted, *found.remaining) if one.path == target or one.code == "id_clash"]
+        # The last line first: lines before a change keep their numbers.
+        mends = map(mender.mend, sorted(mine, key=lambda one: one.line or 0, reverse=True))
+        if not (done := [mend for mend in mends if mend is not None]):
             break
         found.mends += done
         wanted = []
     atomic.replace(target, (line.data for line in mender.lines), fs=fs)
+    # Other problems are there only because the copy lies outside of the home, such as a missing index.
+    codes = {one.code for one in before}
     found.remaining = [
-        one for one in found.remaining if one.severity > Severity.note and _concerns(one, before)
+        one
+        for one in found.remaining
+        if one.severity > Severity.note and (one.code in codes or one.line is not None)
     ]
-
-
-def _applied(mender: Mender, problems: list[Problem], target: str) -> Iterator[Mend]:
-    """Apply the rules, the last line first: lines before a change keep their numbers."""
-    mine = [one for one in problems if one.path == target or one.code == "id_clash"]
-    for problem in sorted(mine, key=lambda one: one.line or 0, reverse=True):
-        if (mend := mender.mend(problem)) is not None:
-            yield mend
-
-
-def _concerns(problem: Problem, before: list[Problem]) -> bool:
-    """False for what is wrong only because the copy lies outside of the home, such as a missing index."""
-    return any(problem.code == one.code for one in before) or problem.line is not None

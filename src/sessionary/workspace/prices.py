@@ -6,8 +6,7 @@ The cost of a model without a price is unknown, not zero.
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -18,7 +17,7 @@ from msgspec import Meta, MsgspecError, Struct, field, json
 from sessionary.disk.fs import OS_FS, read_bytes
 from sessionary.errors import Invalid
 from sessionary.model import CONTEXTS, QUARTER, Usage
-from sessionary.xdg import config_folder
+from sessionary.xdg import config_folder, file_in
 
 FILE = "prices.json"
 _MILLION = 1_000_000
@@ -69,7 +68,10 @@ class Price(Rates, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def applies(self, quarter: int) -> bool:
         """True if it applies to requests in a quarter of an hour (`TimedUsage.quarter`)."""
-        if self.since is not None and quarter * QUARTER < _seconds(self.since):
+        if (
+            self.since is not None
+            and quarter * QUARTER < datetime.combine(self.since, time.min, UTC).timestamp()
+        ):
             return False
         if self.hours is None:
             return True
@@ -172,8 +174,7 @@ def load_prices() -> Prices:
 
 def own_file() -> str | None:
     """Where the user's prices are expected; None if there is no folder for configuration."""
-    folder = config_folder()
-    return None if folder is None else os.path.join(folder, FILE)
+    return file_in(config_folder(), FILE)
 
 
 @lru_cache(1)
@@ -214,7 +215,3 @@ def _fits(name: str, pattern: str) -> bool:
     return name.startswith(pattern.split("*", maxsplit=1)[0].split("[", maxsplit=1)[0]) and fnmatchcase(
         name, pattern
     )
-
-
-def _seconds(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sessionary.layouts.amplifier.ids import path_slug, project_slug
 from sessionary.model import Summary
 
 
-class Projects:
-    """The projects of sessions.
+def projects_of(summaries: Iterable[Summary], paths: dict[str, str]) -> Callable[[Summary], str | None]:
+    """A function that gives the path of the project of a session; see `Sessions.project_of`.
 
     Args:
         summaries: the sessions.
         paths: the known paths of projects, by `SessionRef.project`.
     """
+    known = dict(paths)
+    for one in summaries:
+        if one.ref.project is not None and one.cwd and os.path.isabs(one.cwd):
+            known.setdefault(one.ref.project, one.cwd)
 
-    def __init__(self, summaries: Iterable[Summary], paths: dict[str, str]) -> None:
-        self._paths = dict(paths)
-        for one in summaries:
-            if one.ref.project is not None and one.cwd and os.path.isabs(one.cwd):
-                self._paths.setdefault(one.ref.project, one.cwd)
+    def project_of(summary: Summary) -> str | None:
+        slug = summary.ref.project
+        return summary.cwd or None if slug is None else known.get(slug, slug)
 
-    def of(self, summary: Summary) -> str | None:
-        """The path of the project of a session; where that is unknown `SessionRef.project`; None for no project."""
-        if summary.ref.project is None:
-            return summary.cwd or None
-        return self._paths.get(summary.ref.project, summary.ref.project)
+    return project_of
 
 
 def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:

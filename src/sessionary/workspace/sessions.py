@@ -24,7 +24,7 @@ from sessionary.layouts.base import Capability, Changes, Layout, LooksInFolders
 from sessionary.layouts.session_ids import LATEST
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace.archive_index import Key
+from sessionary.workspace.archive_index import Key, key_of
 from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import Found, gathered, in_turn
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
@@ -107,7 +107,7 @@ class Sessions:
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order, then those that only the archive has any more."""
         seen = set[Key]()
-        found = (_noted(layout.discover(), _key, seen, set(seen)) for layout in self.layouts)
+        found = (_noted(layout.discover(), key_of, seen, set(seen)) for layout in self.layouts)
         return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
     def summaries(self) -> Iterator[Summary]:
@@ -118,7 +118,7 @@ class Sessions:
         """
         seen = set[Key]()
         found = (
-            _noted(self.catalog.summaries(one), lambda one: _key(one.ref), seen, set(seen))
+            _noted(self.catalog.summaries(one), lambda one: key_of(one.ref), seen, set(seen))
             for one in self.layouts
         )
         return labelled(in_turn(chain(found, [self.archived.summaries(seen)])), self._labels.known())
@@ -397,11 +397,11 @@ class Sessions:
 
         It is the path of the folder that its agent worked in; where that is unknown `SessionRef.project`; else None.
         """
-        from sessionary.workspace.projects import Projects
+        from sessionary.workspace.projects import projects_of
 
         some = list(summaries)
         slugs = {one.ref.project for one in some}
-        return Projects(some, self.project_paths(slug for slug in slugs if slug is not None)).of
+        return projects_of(some, self.project_paths(slug for slug in slugs if slug is not None))
 
     def project_paths(self, slugs: Iterable[str]) -> dict[str, str]:
         """The paths of projects, by `SessionRef.project`; those that are unknown are left out."""
@@ -472,10 +472,6 @@ def _no_project(word: str, known: Iterable[str]) -> NotFound:
         hint=("there is 1 project" if len(matches) == 1 else f"there are {len(matches)} projects")
         + (f"; the first {_SHOWN} are shown" if matches[_SHOWN:] else ""),
     )
-
-
-def _key(ref: SessionRef) -> Key:
-    return Key(ref.kind, ref.session_id, ref.project)
 
 
 def _noted(

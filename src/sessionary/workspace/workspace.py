@@ -337,21 +337,21 @@ class Workspace(Sessions):
             layout := self.layout_of(target), ChecksChain
         ):
             return []
-        from sessionary.workspace.chain_heads import ChainHeads
+        from sessionary.workspace.chain_heads import known_heads, remember_head
 
-        heads, path = ChainHeads(self._fs), os.path.realpath(target.locator)
-        problems, head = layout.check_chain(target, heads.known().get(path))
+        path = os.path.realpath(target.locator)
+        problems, head = layout.check_chain(target, known_heads(self._fs).get(path))
         if remember and head is not None:
-            heads.remember(path, head)
+            remember_head(self._fs, path, head)
         return problems
 
     def check_remembered(self) -> Iterator[Problem]:
         """A problem for each session below the homes whose chain was remembered, and whose file is gone."""
         from sessionary.layouts.records.chain import session_gone
-        from sessionary.workspace.chain_heads import ChainHeads
+        from sessionary.workspace.chain_heads import known_heads
 
         homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
-        for path in ChainHeads(self._fs).known():
+        for path in known_heads(self._fs):
             if path.startswith(tuple(homes)) and not is_there(self._fs, path):
                 yield session_gone(path)
 

@@ -15,7 +15,7 @@ from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import cost_line, cost_object
 from sessionary.cli.text import one_line
 from sessionary.errors import Corrupt
-from sessionary.sync.checking import Checked, Fault
+from sessionary.sync.checking import Checked
 from sessionary.sync.report import Report
 from sessionary.sync.retry import Cost
 
@@ -61,10 +61,6 @@ def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, 
         if not repair and not all(one.is_right for one in found):
             print_command("next", here.command("check", "--repair"))
         output.aside(cost_line(cost))
-    return _code(found)
-
-
-def _code(found: list[Checked]) -> int:
     if not all(one.is_right for one in found):
         return Corrupt.exit_code
     return options.PARTLY if any(one.error is not None for one in found) else 0
@@ -74,7 +70,7 @@ def _lines(found: list[Checked], device: str) -> Iterator[str]:
     yield f"this machine is {device} in heads"
     for one in found:
         yield from _session(one)
-    counts = _counts(found)
+    counts = Counter(map(_word, found))
     blocks = sum(one.blocks for one in found)
     whole = formatting.count(counts["whole"], "session")
     parts = [f"{whole} complete on the remote ({formatting.count(blocks, 'block')} read)"]
@@ -89,16 +85,13 @@ def _session(one: Checked) -> Iterator[str]:
         sign = output.paint("!", "yellow") if one.is_right else output.paint("✗", "red")
         yield f"{sign} {'healed' if one.is_right else 'damaged':<12}  {name}"
         for fault in one.faults:
-            yield from set_in("    " + one_line(_words(fault)))
+            again = ", uploaded again" if fault.healed else ""
+            yield from set_in("    " + one_line(f"{fault.what}{again}: {fault.note}"))
     elif one.note:
         yield f"{output.paint('!', 'yellow')} {'not compared':<12}  {name}"
         yield from set_in("    " + one_line(one.note))
         if one.error is not None and one.error.hint:
             yield from set_in("    " + one_line(one.error.hint))
-
-
-def _words(fault: Fault) -> str:
-    return f"{fault.what}, uploaded again: {fault.note}" if fault.healed else f"{fault.what}: {fault.note}"
 
 
 def _word(one: Checked) -> str:
@@ -107,16 +100,14 @@ def _word(one: Checked) -> str:
     return "not compared" if one.note else "whole"
 
 
-def _counts(found: list[Checked]) -> Counter[str]:
-    return Counter(map(_word, found))
-
-
 def _document(found: list[Checked], device: str, cost: Cost) -> dict[str, Any]:
     """With the field names of docs/cli-json.md."""
     return {
         "device": device,
         "sessions": [_object(one) for one in found],
-        "counts": {word.replace(" ", "_"): count for word, count in sorted(_counts(found).items())},
+        "counts": {
+            word.replace(" ", "_"): count for word, count in sorted(Counter(map(_word, found)).items())
+        },
         "blocks": sum(one.blocks for one in found),
         "cost": cost_object(cost),
     }

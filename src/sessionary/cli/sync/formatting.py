@@ -14,7 +14,7 @@ from sessionary.cli.sync.places import Here
 from sessionary.cli.text import harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.links import is_link
-from sessionary.sync.report import Beside, Hold, Outcome, Report, SyncStatus, Where
+from sessionary.sync.report import Beside, Outcome, Report, SyncStatus, Where
 from sessionary.sync.retry import Cost
 
 _SIGNS = {
@@ -144,18 +144,11 @@ def _object(outcome: Outcome, here: Here) -> dict[str, Any]:
         "note": outcome.note,
         "sibling": outcome.sibling,
         "beside": [beside._asdict() for beside in outcome.beside],
-        "held": [_hold(hold) for hold in outcome.held],
+        "held": [
+            {name: getattr(hold, name) for name in ("file", "where", "why", "path", "other")}
+            | {"where": hold.where.value, "behind": hold.is_behind}
+            for hold in outcome.held
+        ],
         "undo": _undo(outcome, here),
         "error": error.as_dict() if isinstance(error, SessionaryError) else None,
-    }
-
-
-def _hold(hold: Hold) -> dict[str, Any]:
-    return {
-        "file": hold.file,
-        "where": hold.where.value,
-        "why": hold.why,
-        "path": hold.path,
-        "other": hold.other,
-        "behind": hold.is_behind,
     }

@@ -246,7 +246,7 @@ def watch_command(
 
 def _print_problems(report: Report) -> None:
     for problem in report.problems:
-        places.say(problem)
+        places.print_problem(problem)
 
 
 def _print_at_once(text: str) -> None:

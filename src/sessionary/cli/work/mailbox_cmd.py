@@ -70,7 +70,7 @@ def show_pending(
     with output.paged():
         output.lines(line for crumb in waiting for line in (*render.whole(crumb), ""))
     for problem in status.problems:
-        places.say(problem)
+        places.print_problem(problem)
     output.aside(render.counts(status))
     return code_of(status)
 

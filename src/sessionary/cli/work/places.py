@@ -141,7 +141,7 @@ def print_problems(problems: Iterable[Problem]) -> int:
     for problem in once:
         counts[problem.code] += 1
         if counts[problem.code] <= _PRINTED:
-            say(problem)
+            print_problem(problem)
     for code, number in counts.items():
         if number > _PRINTED:
             output.aside(f"{code}: {number - _PRINTED:,} more")
@@ -155,7 +155,7 @@ def is_damage(problem: Problem) -> bool:
     return problem.code in _DAMAGE and os.path.basename(problem.path) != SESSION
 
 
-def say(problem: Problem) -> None:
+def print_problem(problem: Problem) -> None:
     """One problem as text, with its file and the folder of that."""
     folder, name = os.path.split(problem.path)
     where = os.path.join(os.path.basename(folder), name)
