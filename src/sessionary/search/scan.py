@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from threading import Event
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import HasTitles
+from sessionary.layouts.base import HasTitles, Layout
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,
@@ -197,6 +198,8 @@ class Search:
         def may_match(data: bytes) -> bool:
             return unused.is_set() or self._may_match(data)
 
+        if self._stopped.is_set():
+            return False
         if any(one.blind for one in self._filters) or target.has_documents:
             return False
         try:
@@ -328,7 +331,14 @@ def _stated_title(target: Target) -> str | None:
     if target.name is not None:
         return target.name
     layout = target.layout
-    return layout.stated_title(target.ref) if isinstance(layout, HasTitles) else None
+    if not _has_titles(type(layout)):
+        return None
+    return cast("HasTitles", layout).stated_title(target.ref)
+
+
+@cache
+def _has_titles(layout: type[Layout]) -> bool:
+    return issubclass(layout, HasTitles)  # of a protocol this takes long, and a search asks it for each session
 
 
 class _Excerpt(NamedTuple):

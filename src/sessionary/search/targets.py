@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from sessionary.layouts.base import HasRecency, Layout, Recency
-from sessionary.model import SessionRef
+from sessionary.model import SessionRef, Summary
 
 if TYPE_CHECKING:
     from sessionary.catalog import Catalog
@@ -62,6 +62,29 @@ def targets(
             name = names.get((ref.kind, ref.session_id))
             target = Target(ref, layout, recent.changed, recent.size, in_files is None, name)
             found.append((newest, ref.session_id, target))
+    return _newest_first(found)
+
+
+def known_targets(
+    layout_of: Callable[[SessionRef], Layout],
+    summaries: Iterable[Summary],
+    names: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> list[Target]:
+    """As `targets`, of sessions whose summaries are known: nothing is read, and they may have changed since."""
+    found: list[tuple[float, str, Target]] = []
+    in_files: dict[Layout, bool] = {}
+    for one in summaries:
+        ref, layout = one.ref, layout_of(one.ref)
+        if layout not in in_files:
+            in_files[layout] = isinstance(layout, HasRecency)  # takes long, of a protocol
+        time = None if one.updated is None else one.updated.timestamp()
+        name = names.get((ref.kind, ref.session_id))
+        target = Target(ref, layout, None, one.size, not in_files[layout], name)
+        found.append((_OLDEST if time is None else time, ref.session_id, target))
+    return _newest_first(found)
+
+
+def _newest_first(found: list[tuple[float, str, Target]]) -> list[Target]:
     return [target for _, _, target in sorted(found, key=lambda one: one[:2], reverse=True)]
 
 

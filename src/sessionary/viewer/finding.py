@@ -16,9 +16,6 @@ from sessionary.workspace import Hits, documents
 MOST = 200
 """Hits of one search."""
 
-CHUNKS = (20, 200, 500)
-"""Sessions that are searched together: first few, then more; the last number is that of all further ones."""
-
 _MARGIN = 60
 """Characters of an excerpt before its first mark."""
 
@@ -43,13 +40,15 @@ async def stream(library: Library, words: str) -> AsyncGenerator[bytes]:
 
 
 def _found(library: Library, words: str, begun: list[Hits], ended: Event) -> Iterator[bytes]:
-    """The hits as events. The sessions that changed last are searched first, so that the first hits appear at once."""
+    """The hits as events, home after home; in each the sessions that changed last are searched first."""
     left = MOST
-    for workspace, refs in library.newest_first(CHUNKS):
-        if ended.is_set() or left <= 0:
+    for workspace, summaries in library.by_workspace():
+        if left <= 0:
             return
-        hits = workspace.search(words, refs, limit=left)
+        hits = workspace.search(words, summaries=summaries, limit=left)
         begun.append(hits)
+        if ended.is_set():  # before this search was among those that are stopped
+            return
         for hit in hits:
             yield event("hit", _hit(hit))
         left -= hits.count

@@ -85,21 +85,11 @@ class Library:
         """The summary of every session."""
         return [one.summary for one in self._all().values()]
 
-    def newest_first(self, sizes: Sequence[int]) -> Iterator[tuple[Workspace, list[SessionRef]]]:
-        """The sessions of each workspace in groups, the last changed first; one empty group if there are none.
-
-        Args:
-            sizes: how many sessions are in the first groups; the last one is that of all further ones.
-        """
-        places = [one.place for one in self._all().values()]
+    def by_workspace(self) -> Iterator[tuple[Workspace, list[Summary]]]:
+        """Each workspace with the summaries of its sessions, the last changed first."""
+        known = list(self._all().values())
         for workspace in self.workspaces:
-            refs = [place.ref for place in places if place.workspace is workspace]
-            groups = iter(sizes)
-            size = next(groups)
-            yield workspace, refs[:size]
-            while refs := refs[size:]:
-                size = next(groups, size)
-                yield workspace, refs[:size]
+            yield workspace, [one.summary for one in known if one.place.workspace is workspace]
 
     def place(self, key: str) -> Place:
         """The session with a key.

@@ -499,6 +499,7 @@ class Workspace(Sessions):
         since: datetime | None = None,
         until: datetime | None = None,
         redaction: Redaction | None = None,
+        summaries: Iterable[Summary] | None = None,
     ) -> Hits:
         """Find the messages that match an expression, the newest sessions first.
 
@@ -516,6 +517,8 @@ class Workspace(Sessions):
             since: with words, only messages of this time or later; needs a time zone.
             until: with words, only messages before.
             redaction: search the text that these rules leave, see `secret_rules`: no hit depends on a secret.
+            summaries: search these sessions instead of `refs`. Nothing is read to order them, so the first hits come
+                earlier; one that changed since is searched as it is now, in its old place.
 
         Raises:
             Invalid: there are no words, or an operator has none.
@@ -523,20 +526,26 @@ class Workspace(Sessions):
         """
         from sessionary.search import Needle, Query, Search, parsed
         from sessionary.search.expression import split
-        from sessionary.search.targets import targets
+        from sessionary.search.targets import known_targets, targets
 
         if isinstance(query, str):
             alternatives = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
             if not alternatives or not all(one.wanted for one in alternatives):
                 raise Invalid("a search needs words", hint="give at least one word that a message contains")
             query = Query((), frozenset(roles), since=since, until=until, alternatives=alternatives)
-        search, asked = Search(query, redaction), builtins.list[SessionRef]()
-        for ref in self.refs() if refs is None else refs:
-            if (fault := self.archived.fault(ref)) is None:
-                asked.append(ref)
-            else:
+        search = Search(query, redaction)
+
+        def can_be_read(ref: SessionRef) -> bool:
+            fault = self.archived.fault(ref)
+            if fault is not None:
                 search.stats.damaged.append((ref, fault))
+            return fault is None
+
         names = {key: one.name for key, one in self._labels.known().items() if one.name is not None}
+        if summaries is not None:
+            known = [one for one in summaries if can_be_read(one.ref)]
+            return Hits(search, known_targets(self.layout_of, known, names), limit)
+        asked = filter(can_be_read, self.refs() if refs is None else refs)
         return Hits(search, targets(self.layout_of, self.catalog, asked, names), limit)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
