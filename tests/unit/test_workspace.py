@@ -1,5 +1,6 @@
 """How a person names a session."""
 
+import json
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sessionary import create_session
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
+from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
 from sessionary.workspace.naming import short_names
 
@@ -167,6 +169,22 @@ def test_the_path_of_a_folder_names_its_session(tmp_path: Path) -> None:
 def test_what_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(NotFound):
         make(tmp_path, ROOT).find(name)
+
+
+def test_sessions_of_known_summaries_are_searched_as_they_are_now_and_not_read_for_their_order(
+    tmp_path: Path,
+) -> None:
+    make(tmp_path, "one", "two")
+    fs = CountingFs()
+    workspace = Workspace(tmp_path, fs=fs, cache=str(tmp_path / "cache"))
+    known = workspace.list()
+    for one in known:
+        with Path(one.ref.locator, "transcript.jsonl").open("ab") as file:
+            file.write(json.dumps({"role": "user", "content": "added since"}).encode() + b"\n")
+    fs.opened.clear()
+    hits = workspace.search("since", summaries=known)
+    assert fs.opened["transcript.jsonl"] == 0
+    assert [hit.ref for hit in hits] == [one.ref for one in known]
 
 
 def test_a_blank_is_no_name(tmp_path: Path) -> None:

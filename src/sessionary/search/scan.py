@@ -338,7 +338,9 @@ def _stated_title(target: Target) -> str | None:
 
 @cache
 def _has_titles(layout: type[Layout]) -> bool:
-    return issubclass(layout, HasTitles)  # of a protocol this takes long, and a search asks it for each session
+    return issubclass(
+        layout, HasTitles
+    )  # of a protocol this takes long, and a search asks it for each session
 
 
 class _Excerpt(NamedTuple):

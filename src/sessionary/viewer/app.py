@@ -20,6 +20,7 @@ from sessionary.errors import Invalid, Locked, NotFound, SessionaryError, Unsupp
 from sessionary.viewer import finding
 from sessionary.viewer.guard import Guard
 from sessionary.viewer.library import Library
+from sessionary.viewer.listing import lines
 from sessionary.viewer.overview import overview
 from sessionary.viewer.rendering import html_of
 from sessionary.viewer.requests import as_json, body_of, number_of
@@ -28,8 +29,7 @@ from sessionary.viewer.streams import EVENTS, failure
 
 _STATUS = ((NotFound, 404), (Invalid, 400), (Locked, 409), (Unsupported, 409))
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-_PAGE = 5_000
-"""Most rows of the list in one answer."""
+_LINES = "application/x-ndjson"
 
 
 class Viewer:
@@ -65,9 +65,9 @@ class Viewer:
         return as_json({"homes": homes, "read_only": self._read_only})
 
     async def sessions(self, request: Request) -> Response:
-        """Rows of the list."""
-        offset, limit = number_of(request, "offset", 0), min(number_of(request, "limit", 200), _PAGE)
-        return as_json(await run_in_threadpool(self._library.rows, offset, limit))
+        """The rows of the list that changed after the version ``since``, as lines of JSON."""
+        head, rows = await run_in_threadpool(self._library.listed, number_of(request, "since", 0))
+        return StreamingResponse(lines(head, rows), media_type=_LINES)
 
     async def refresh(self, request: Request) -> Response:
         """Read what changed, and return the version of the list."""

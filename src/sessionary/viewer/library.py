@@ -7,10 +7,12 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any, NamedTuple
 
+import msgspec
+
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.escaping import harmless
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace import Workspace, documents, gathered
+from sessionary.viewer.listing import row_of
+from sessionary.workspace import Workspace, gathered
 
 
 class Place(NamedTuple):
@@ -21,9 +23,19 @@ class Place(NamedTuple):
 
 
 class _Known(NamedTuple):
+    """A session as the last refresh found it.
+
+    Attributes:
+        place: the session.
+        summary: its summary.
+        row: its row of the list, as JSON.
+        version: that of the list when the row was made.
+    """
+
     place: Place
     summary: Summary
-    row: dict[str, Any]
+    row: bytes
+    version: int
 
 
 def key_of(ref: SessionRef) -> str:
@@ -32,29 +44,38 @@ def key_of(ref: SessionRef) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-class Library:
-    """The sessions; `refresh` reads what changed, all other methods answer from what it found.
+class _State(NamedTuple):
+    """What the last refresh found, exchanged as a whole: requests are answered while the next one reads.
 
     Attributes:
-        failures: folders that could not be read by the last refresh.
+        version: another number whenever a row, or the order of the rows, is another one.
+        known: the sessions by their keys, the last changed first.
+        failures: folders that could not be read.
     """
+
+    version: int
+    known: dict[str, _Known]
+    failures: list[StorageFailed]
+
+
+class Library:
+    """The sessions; `refresh` reads what changed, all other methods answer from what it found."""
 
     def __init__(self, workspaces: Sequence[Workspace]) -> None:
         self.workspaces: Sequence[Workspace] = workspaces
-        self.failures: list[StorageFailed] = []
         self._lock = Lock()
-        self._known: dict[str, _Known] | None = None
-        self._version = 0
+        self._state: _State | None = None
 
     def refresh(self) -> int:
         """Read what changed; return a number that is another one when any row is."""
         with self._lock:
-            return self._read()
+            self._state = self._read(self._state or _State(0, {}, []))
+            return self._state.version
 
-    def _read(self) -> int:
+    def _read(self, before: _State) -> _State:
         known: dict[str, _Known] = {}
         failures: list[StorageFailed] = []
-        before = self._known or {}
+        version = before.version + 1
         for workspace in self.workspaces:
             found, failure = gathered(workspace.summaries())
             if failure is not None:
@@ -62,32 +83,33 @@ class Library:
             prices = workspace.prices()
             for one in found:
                 key = key_of(one.ref)
-                old = before.get(key)
-                known[key] = (
-                    old
-                    if old is not None and old.summary == one
-                    else _Known(Place(workspace, one.ref), one, self._row(key, one, prices))
-                )
+                old = before.known.get(key)
+                if old is None or old.summary != one:
+                    row = msgspec.json.encode(row_of(key, one, prices))
+                    old = _Known(Place(workspace, one.ref), one, row, version)
+                known[key] = old
         ordered = dict(sorted(known.items(), key=_rank, reverse=True))
-        if self._known is None or list(ordered.values()) != list(before.values()):
-            self._version += 1
-        self._known, self.failures = ordered, failures
-        return self._version
+        if before.version and list(ordered.values()) == list(before.known.values()):
+            version = before.version
+        return _State(version, ordered, failures)
 
-    def rows(self, offset: int, limit: int) -> dict[str, Any]:
-        """Some rows, the last changed first, and how many there are."""
-        known = self._all()
-        rows = [one.row for one in list(known.values())[offset : offset + limit]]
-        failures = [{"message": one.message, "hint": one.hint, "path": one.path} for one in self.failures]
-        return {"version": self._version, "total": len(known), "rows": rows, "failures": failures}
+    def listed(self, since: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+        """The head of the list, and the rows that changed after a version of it as JSON, the last changed first.
+
+        The head has the version, the number of all sessions, and what could not be read.
+        """
+        state = self._current()
+        failures = [{"message": one.message, "hint": one.hint, "path": one.path} for one in state.failures]
+        head = {"version": state.version, "total": len(state.known), "failures": failures}
+        return head, [one.row for one in state.known.values() if one.version > since]
 
     def summaries(self) -> list[Summary]:
         """The summary of every session."""
-        return [one.summary for one in self._all().values()]
+        return [one.summary for one in self._current().known.values()]
 
     def by_workspace(self) -> Iterator[tuple[Workspace, list[Summary]]]:
         """Each workspace with the summaries of its sessions, the last changed first."""
-        known = list(self._all().values())
+        known = list(self._current().known.values())
         for workspace in self.workspaces:
             yield workspace, [one.summary for one in known if one.place.workspace is workspace]
 
@@ -97,7 +119,7 @@ class Library:
         Raises:
             NotFound: there is none.
         """
-        found = self._all().get(key)
+        found = self._current().known.get(key)
         if found is None:
             raise NotFound("no session has this address", hint="it was moved or deleted: reload the list")
         return found.place
@@ -109,30 +131,14 @@ class Library:
             NotFound: the session is gone.
         """
         summary = place.workspace.summary(place.ref)
-        return self._row(key_of(place.ref), summary, place.workspace.prices())
+        return row_of(key_of(place.ref), summary, place.workspace.prices())
 
-    def _all(self) -> dict[str, _Known]:
-        known = self._known
-        if known is None:
+    def _current(self) -> _State:
+        if self._state is None:
             with self._lock:
-                if self._known is None:
-                    self._read()
-                known = self._known
-        assert known is not None
-        return known
-
-    @staticmethod
-    def _row(key: str, summary: Summary, prices: Any) -> dict[str, Any]:
-        """A row: the fields of docs/cli-json.md, and those that the page needs beside them."""
-        row = documents.of_summary(summary, prices)
-        shown = {name: harmless(value) if isinstance(value, str) else value for name, value in row.items()}
-        return shown | {
-            "models": [harmless(model) for model in summary.models],
-            "key": key,
-            "nested": summary.nested,
-            "listed": summary.listed,
-            "problems": len(summary.problems),
-        }
+                if self._state is None:
+                    self._state = self._read(_State(0, {}, []))
+        return self._state
 
 
 def _rank(item: tuple[str, _Known]) -> tuple[float, str]:

@@ -155,7 +155,7 @@ def serve(
         timeout_graceful_shutdown=5,
         server_header=False,
     )
-    Thread(target=library.rows, args=[0, 0], daemon=True).start()  # the browser takes longer to start
+    Thread(target=library.listed, daemon=True).start()  # the browser takes longer to start
     server = _Server(config, app, started)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])

@@ -1,6 +1,7 @@
 """The answers to the page, over HTTP."""
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sessionary.layouts.records.journal import Change, RecordJournal
-from sessionary.viewer import finding, transcript
+from sessionary.viewer import finding, listing, transcript
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
 from sessionary.workspace import Workspace
@@ -65,8 +66,14 @@ def events(text: str) -> list[tuple[str, Any]]:
     return [(head.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for head, data in blocks]
 
 
+def listed(client: TestClient, since: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The head of the list, and its rows."""
+    head, *groups = map(json.loads, client.get(f"/api/sessions?since={since}").text.splitlines())
+    return head, [row for group in groups for row in group]
+
+
 def key(client: TestClient, session: str) -> str:
-    return next(str(row["key"]) for row in client.get("/api/sessions").json()["rows"] if row["id"] == session)
+    return next(str(row["key"]) for row in listed(client)[1] if row["id"] == session)
 
 
 def items(client: TestClient, session: str) -> list[Any]:
@@ -78,15 +85,30 @@ def items(client: TestClient, session: str) -> list[Any]:
 def test_the_list_has_every_session_with_its_health(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "a-good-one", MESSAGES, name="Parser")
     write(tmp_path, "b-torn", MESSAGES, tail=b'{"role": "us')
-    found = client.get("/api/sessions").json()
-    rows = {row["id"]: row for row in found["rows"]}
-    assert found["total"] == 2
+    head, found = listed(client)
+    rows = {row["id"]: row for row in found}
+    assert (head["total"], head["failures"]) == (2, [])
     assert rows["a-good-one"]["title"] == "Parser"
     assert rows["b-torn"]["health"] == "lost_data"
-    assert [len(client.get(f"/api/sessions?offset={at}&limit=1").json()["rows"]) for at in (0, 1, 2)] == [
-        1,
-        1,
-        0,
+
+
+def test_the_first_rows_of_a_long_list_come_by_themselves(client: TestClient, tmp_path: Path) -> None:
+    for number in range(listing.FIRST + 5):
+        write(
+            tmp_path,
+            f"s{number:03}",
+            [
+                {
+                    "role": "user",
+                    "content": "x",
+                    "timestamp": f"2026-11-01T10:{number // 60:02}:{number % 60:02}Z",
+                }
+            ],
+        )
+    _, first, rest = map(json.loads, client.get("/api/sessions").text.splitlines())
+    assert [len(first), len(rest)] == [listing.FIRST, 5]
+    assert [row["id"] for row in first + rest] == [
+        f"s{number:03}" for number in reversed(range(listing.FIRST + 5))
     ]
 
 
@@ -102,17 +124,31 @@ def test_a_key_stays_the_same_and_a_wrong_one_is_answered(client: TestClient, tm
 
 def test_a_refresh_says_whether_any_row_changed(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", MESSAGES)
-    assert client.get("/api/sessions").json()["version"] == 1
+    assert listed(client)[0]["version"] == 1
     write(tmp_path, "two", MESSAGES)
     assert client.post("/api/refresh", json={}).json() == {"version": 2}
-    assert client.get("/api/sessions").json()["total"] == 2
+    assert listed(client)[0]["total"] == 2
+
+
+def test_a_later_list_has_only_the_rows_that_changed(client: TestClient, tmp_path: Path) -> None:
+    folders = [write(tmp_path, name, MESSAGES) for name in ("one", "two")]
+    write(tmp_path, "gone", MESSAGES)
+    assert len(listed(client)[1]) == 3
+    with (folders[1] / "transcript.jsonl").open("ab") as file:
+        file.write(b'{"role": "user", "content": "more"}\n')
+    shutil.rmtree(tmp_path / "projects" / "-p" / "sessions" / "gone")
+    client.post("/api/refresh", json={})
+    head, rows = listed(client, since=1)
+    assert (head["version"], head["total"]) == (2, 2)
+    assert [(row["id"], row["messages"]) for row in rows] == [("two", 5)]
+    assert listed(client, since=2)[1] == []
 
 
 def test_homes_are_listed_together(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, "same-id", MESSAGES)
     both = Library([Workspace(tmp_path / name, cache=str(tmp_path / "c")) for name in ("one", "two")])
-    rows = both.rows(0, 10)["rows"]
+    rows = [json.loads(row) for row in both.listed()[1]]
     assert [row["id"] for row in rows] == ["same-id", "same-id"]
     assert len({row["key"] for row in rows}) == 2
 
@@ -175,7 +211,7 @@ def test_a_hostile_transcript_is_inert(client: TestClient, tmp_path: Path) -> No
     assert set(opened) <= {"p", "/p", "a", "/a"}
     assert 'href="javascript' not in page
     assert 'href="data' not in page
-    row = client.get("/api/sessions").json()["rows"][0]
+    row = listed(client)[1][0]
     assert "\u202e" not in row["title"]
     assert "\x1b" not in row["title"]
 
@@ -254,7 +290,7 @@ def test_a_superseded_search_ends_within_the_window_that_it_reads(tmp_path: Path
 
 def following(library: Library, session: str) -> Iterator[Any]:
     """Not a fixture: the events of a followed session, one after the other, while a test writes to it."""
-    row = next(row for row in library.rows(0, 10)["rows"] if row["id"] == session)
+    row = next(row for row in map(json.loads, library.listed()[1]) if row["id"] == session)
     place = library.place(row["key"])
     stream = transcript.stream(place, lambda: library.row(place), follow=lambda: True)
     with anyio.from_thread.start_blocking_portal() as portal:
@@ -339,7 +375,7 @@ def test_a_repair_is_previewed_done_and_undone(client: TestClient, tmp_path: Pat
     assert (folder / "transcript.jsonl").read_bytes() == before
     done = act(client, "one", "repair", dry_run=False).json()
     assert done["remaining"] == []
-    assert client.get("/api/sessions").json()["rows"][0]["health"] in ("ok", "note")
+    assert listed(client)[1][0]["health"] in ("ok", "note")
     assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "repair"
     assert (folder / "transcript.jsonl").read_bytes() == before
     assert client.post(f"/api/undo/{done['undo']}", json={}).status_code == 404
@@ -348,16 +384,16 @@ def test_a_repair_is_previewed_done_and_undone(client: TestClient, tmp_path: Pat
 def test_a_session_is_renamed_rewound_and_moved_to_the_trash(client: TestClient, tmp_path: Path) -> None:
     folder = write(tmp_path, "one", MESSAGES + MESSAGES, name="Old")
     assert act(client, "one", "rename", name="New").json() == {"before": "Old"}
-    assert client.get("/api/sessions").json()["rows"][0]["title"] == "Old"
+    assert listed(client)[1][0]["title"] == "Old"
     assert act(client, "one", "rename", name="New", dry_run=False).json() == {"before": "Old"}
-    assert client.get("/api/sessions").json()["rows"][0]["title"] == "New"
+    assert listed(client)[1][0]["title"] == "New"
     assert act(client, "one", "rewind", turn=1).json()["messages_dropped"] == 4
     assert act(client, "one", "rewind", turn=1, dry_run=False).json()["messages_kept"] == 4
     assert act(client, "one", "rewind").status_code == 400
     assert act(client, "one", "trash").json()["messages"] == 4
     gone = act(client, "one", "trash", dry_run=False).json()
     assert not folder.exists()
-    assert client.get("/api/sessions").json()["total"] == 0
+    assert listed(client)[0]["total"] == 0
     assert client.post(f"/api/undo/{gone['undo']}", json={}).status_code == 200
     assert folder.exists()
 
@@ -389,7 +425,7 @@ def test_sessions_of_other_agents_are_only_read(client: TestClient, tmp_path: Pa
         "message": {"role": "user", "content": "hi"},
     }
     file.write_text(json.dumps(record) + "\n{")
-    assert client.get("/api/sessions").json()["rows"][0]["kind"] == "claude_code"
+    assert listed(client)[1][0]["kind"] == "claude_code"
     assert client.get(f"/api/session/{key(client, file.stem)}/actions").json() == []
     assert act(client, file.stem, "trash", dry_run=False).status_code == 409
     assert file.exists()

@@ -40,18 +40,27 @@ export async function post(path, document) {
   return (await ask(path, { method: "POST", body: JSON.stringify(document) })).json();
 }
 
-// Server-sent events over fetch, which, unlike EventSource, can bear the token.
-export async function events(path, signal, take) {
+async function pieces(path, signal, end, take) {
   const reader = (await ask(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    const blocks = (rest + value).split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const at = block.indexOf("\ndata: ");
-      take(block.slice("event: ".length, at), JSON.parse(block.slice(at + "\ndata: ".length)));
-    }
+    const found = (rest + value).split(end);
+    rest = found.pop();
+    for (const one of found) take(one);
   }
+}
+
+// Server-sent events over fetch, which, unlike EventSource, can bear the token.
+export function events(path, signal, take) {
+  return pieces(path, signal, "\n\n", (block) => {
+    const at = block.indexOf("\ndata: ");
+    take(block.slice("event: ".length, at), JSON.parse(block.slice(at + "\ndata: ".length)));
+  });
+}
+
+// An answer of several documents, each as soon as it has arrived.
+export function lines(path, take) {
+  return pieces(path, undefined, "\n", (line) => take(JSON.parse(line)));
 }

@@ -1,157 +1,151 @@
-// The sessions of every kind in one list, with filters and the number of sessions that each leaves.
-import { get, post } from "./api.js";
+// The sessions of every kind in one list. The first screen is drawn while the rest arrives.
+import { lines, post } from "./api.js";
 import { ago, byId, dollars, el, plural, quantity } from "./dom.js";
+import { Filters, HEALTH, isWell, prepare, projectOf } from "./filters.js";
 import { VirtualList } from "./virtual.js";
 
-const HEIGHT = 62, FIRST = 200, PAGE = 2500;
-export const HEALTH = {
-  ok: ["✓", "ok"], note: ["✓", "ok"], cosmetic: ["!", "stray bytes"], hides_data: ["!", "hides data"],
-  stops_resume: ["✗", "cannot be resumed"], lost_data: ["✗", "lost data"],
-};
-const WELL = new Set(["ok", "note"]);
-const FILTERS = {
-  kind: ["Agent", (row) => [row.kind]],
-  project: ["Project", (row) => [projectOf(row)]],
-  health: ["Health", (row) => [WELL.has(row.health) ? "ok" : "damaged"]],
-  model: ["Model", (row) => row.models],
-  when: ["Changed", (row) => agesOf(row.updated)],
-};
-const SORTS = {
-  changed: ["newest first", null],
-  tokens: ["most tokens", (row) => -(row.tokens || 0)],
-  cost: ["highest cost", (row) => -(row.cost || 0)],
-  messages: ["most messages", (row) => -row.messages],
-  size: ["largest", (row) => -row.size],
-};
-
-export const projectOf = (row) => (row.cwd || row.project || "").replace(/\/+$/, "").split("/").pop() || "(none)";
-
-function agesOf(updated) {
-  if (!updated) return [];
-  const days = (Date.now() - new Date(updated)) / 864e5;
-  return [[1, "last 24 hours"], [7, "last 7 days"], [30, "last 30 days"], [365, "last year"]].filter(([most]) => days < most).map(([, name]) => name);
-}
+export { HEALTH, projectOf };
+const HEIGHT = 62, SOON = 300;
 
 export class SessionList {
   constructor(open) {
     this.open = open;
     this.rows = [];
     this.byKey = new Map();
-    this.chosen = {};
-    this.sort = "changed";
-    this.agents = false;
     this.view = [];
     this.current = null;
+    this.version = 0;
+    this.filters = new Filters(byId("filters"), () => this.filter());
     this.virtual = new VirtualList(byId("list"), { estimate: () => HEIGHT, draw: (at) => this.draw(at), fixed: true });
+    byId("list").addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  async load() {
-    const first = await get(`/api/sessions?limit=${FIRST}`);
-    const before = this.rows.length;
-    let rows = first.rows;
-    if (!before) this.take(rows, first);
-    while (rows.length < first.total) {
-      const page = await get(`/api/sessions?offset=${rows.length}&limit=${PAGE}`);
-      if (!page.rows.length) break;
-      rows = rows.concat(page.rows);
-    }
-    this.version = first.version;
-    this.take(rows, first);
+  // Resolves when the first rows are drawn; `whole` when all are.
+  load() {
+    return new Promise((resolve, reject) => {
+      this.whole = this.read(resolve);
+      this.whole.catch(reject);
+    });
+  }
+
+  async read(shown = () => {}) {
+    const since = this.version, first = !this.rows.length;
+    let head = null, rows = [];
+    await lines(`/api/sessions?since=${since}`, (found) => {
+      if (!head) head = found;
+      else {
+        rows = rows.concat(found);
+        if (first && rows.length === found.length) { this.take(rows, head, rows.length < head.total); shown(); }
+      }
+    });
+    const changed = new Set(rows.map((row) => row.key));
+    const all = since ? rows.concat(this.rows.filter((row) => !changed.has(row.key))) : rows;
+    if (since && all.length !== head.total) { this.version = 0; return this.read(); } // some are gone
+    if (since) all.sort((a, b) => (a.updated === b.updated ? 0 : (a.updated || "") < (b.updated || "") ? 1 : -1));
+    this.take(all, head, false);
+    document.body.classList.add("complete");
+    shown();
   }
 
   async refresh() {
     const { version } = await post("/api/refresh", {});
-    if (version !== this.version) await this.load();
+    if (version !== this.version) await this.read();
   }
 
-  take(rows, answer) {
+  take(rows, head, more) {
+    const now = Date.now();
     this.rows = rows;
-    this.failures = answer.failures;
-    this.byKey = new Map(rows.map((row) => [row.key, row]));
+    this.head = head;
+    this.more = more;
+    if (!more) this.version = head.version;
+    this.byKey = new Map(rows.map((row) => [row.key, prepare(row, now)]));
     this.filter();
   }
 
+  // A followed session grows several times a second; the list follows a little later.
   update(row) {
     const old = this.byKey.get(row.key);
     if (!old) return;
     Object.assign(old, row);
-    this.filter();
-  }
-
-  holds(row, except) {
-    if ((row.nested && !this.agents) || !row.listed) return false;
-    return Object.entries(this.chosen).every(([name, value]) => name === except || !value || FILTERS[name][1](row).includes(value));
+    prepare(old, Date.now());
+    this.later ||= setTimeout(() => { this.later = null; this.filter(); }, SOON);
   }
 
   filter() {
-    this.view = this.rows.filter((row) => this.holds(row));
-    const by = SORTS[this.sort][1];
-    if (by) this.view.sort((a, b) => by(a) - by(b));
-    this.drawFilters();
-    const nested = this.agents ? 0 : this.rows.filter((row) => row.nested).length;
-    const others = this.rows.filter((row) => row.listed && (this.agents || !row.nested)).length - this.view.length;
-    const parts = [plural(this.view.length, "session")];
-    if (others) parts.push(`${others.toLocaleString("en")} filtered out`);
-    if (nested) parts.push(`${plural(nested, "sub-agent")} hidden`);
-    for (const failure of this.failures || []) parts.push(`not all could be read: ${failure.message}`);
-    byId("count").textContent = parts.join(" · ");
-    this.virtual.reset(this.view.length);
-    if (!this.view.length) this.virtual.room.replaceChildren(this.nothing());
+    const { view, counts, nested, others } = this.filters.apply(this.rows);
+    const focused = byId("list").contains(document.activeElement) && document.activeElement.dataset.key;
+    this.view = view;
+    this.filters.draw(counts);
+    this.say(nested, others);
+    this.virtual.reset(view.length);
+    if (!view.length) this.virtual.room.replaceChildren(this.nothing());
+    else if (focused) this.focus(Math.max(view.findIndex((row) => row.key === focused), 0));
+  }
+
+  say(nested, others) {
+    const parts = this.more ? [`reading ${plural(this.head.total, "session")}…`] : [plural(this.view.length, "session")];
+    const unread = this.view.filter((row) => row.unread).length;
+    if (!this.more) {
+      if (unread) parts.push(`${unread.toLocaleString("en")} unread`);
+      if (others) parts.push(`${others.toLocaleString("en")} filtered out`);
+      if (nested) parts.push(`${plural(nested, "sub-agent")} hidden`);
+    }
+    for (const failure of this.head.failures) parts.push(`not all could be read: ${failure.message}`);
+    if (byId("count").textContent !== parts.join(" · ")) byId("count").textContent = parts.join(" · ");
   }
 
   nothing() {
     if (!this.rows.length)
       return el("p", { class: "empty" }, "No sessions were found. `sessionary doctor` lists the folders that are searched.");
-    return el("p", { class: "empty" }, "No sessions match these filters. ", el("button", { onclick: () => { this.chosen = {}; this.filter(); } }, "Show all"));
-  }
-
-  drawFilters() {
-    const made = [];
-    for (const [name, [label, values]] of Object.entries(FILTERS)) {
-      const counts = new Map();
-      for (const row of this.rows)
-        if (this.holds(row, name)) for (const value of values(row)) counts.set(value, (counts.get(value) || 0) + 1);
-      const entries = [...counts].sort((a, b) => b[1] - a[1]);
-      const chosen = this.chosen[name];
-      if (entries.length < 2 && !chosen && name !== "health") continue;
-      const select = el("select", { "aria-label": label, onchange: (event) => { this.chosen[name] = event.target.value; this.filter(); byId("filters").querySelector(`[aria-label="${label}"]`)?.focus(); } },
-        el("option", { value: "" }, `${label}: all`),
-        ...entries.slice(0, 500).map(([value, count]) => el("option", { value, selected: value === chosen }, `${value} (${count.toLocaleString("en")})`)));
-      if (chosen && !counts.has(chosen)) select.append(el("option", { value: chosen, selected: true }, `${chosen} (0)`));
-      if (chosen) select.classList.add("on");
-      made.push(select);
-    }
-    made.push(el("select", { "aria-label": "Order", onchange: (event) => { this.sort = event.target.value; this.filter(); } },
-      ...Object.entries(SORTS).map(([name, [label]]) => el("option", { value: name, selected: name === this.sort }, label))));
-    made.push(el("label", { class: "check" }, el("input", { type: "checkbox", checked: this.agents, onchange: (event) => { this.agents = event.target.checked; this.filter(); } }), "sub-agents"));
-    byId("filters").replaceChildren(...made);
+    return el("p", { class: "empty" }, "No sessions match these filters. ", el("button", { onclick: () => { this.filters.clear(); this.filter(); } }, "Show all"));
   }
 
   draw(at) {
-    const row = this.view[at];
-    const [sign, words] = HEALTH[row.health] || HEALTH.ok;
-    const facts = [projectOf(row), `${row.messages} msgs`, row.tokens ? `${quantity(row.tokens)} tok` : "", dollars(row.cost)].filter(Boolean);
+    const row = this.view[at], [sign, words] = HEALTH[row.health] || HEALTH.ok, current = row.key === this.current;
+    const cell = (text, unit) => el("span", { class: "cell" }, text, text ? el("span", { class: "hidden" }, ` ${unit}, `) : "");
     return el("div", { role: "listitem" },
-      el("a", { href: `#/s/${row.key}`, class: `session${row.key === this.current ? " current" : ""}${row.nested ? " nested" : ""}`, "aria-current": row.key === this.current ? "page" : null, tabindex: "-1" },
+      el("a", { href: `#/s/${row.key}`, class: `session${current ? " current" : ""}${row.nested ? " nested" : ""}${row.unread ? " unread" : ""}`, "aria-current": current ? "page" : null, tabindex: "-1", "data-key": row.key },
         el("span", { class: "line" },
-          el("span", { class: `health ${WELL.has(row.health) ? "well" : row.health}`, title: words, role: "img", "aria-label": words }, sign),
+          el("span", { class: `health ${isWell(row) ? "well" : row.health}`, title: words, role: "img", "aria-label": words }, sign),
+          row.starred ? el("span", { class: "star", title: "starred", role: "img", "aria-label": "starred" }, "★") : null,
           el("span", { class: "title", dir: "auto" }, row.title || row.id),
+          row.unread ? el("span", { class: "dot", title: "changed since it was last open", role: "img", "aria-label": "unread" }, "●") : null,
           el("time", { datetime: row.updated, title: row.updated }, ago(row.updated))),
         el("span", { class: "line facts" },
-          el("span", { class: "kind" }, row.kind), facts.join(" · "), row.archived ? " · archived" : "")));
+          el("span", { class: "where" }, el("span", { class: "kind" }, row.kind), row.place, row.archived ? " · archived" : "", ...row.tags.map((tag) => el("span", { class: "tag" }, `#${tag}`))),
+          cell(row.messages.toLocaleString("en"), "messages"), cell(quantity(row.tokens), "tokens"), cell(dollars(row.cost), "cost"))));
   }
 
   show(key) {
     const before = this.view.findIndex((row) => row.key === this.current);
     this.current = key;
     const at = this.view.findIndex((row) => row.key === key);
+    const held = before >= 0 && this.virtual.shown.get(before)?.contains(document.activeElement);
     if (before >= 0) this.virtual.redraw(before);
     if (at >= 0) { this.virtual.redraw(at); this.virtual.scrollTo(at, "near"); }
+    if (held || byId("list").contains(document.activeElement)) this.focus(at >= 0 ? at : before);
   }
 
   step(by) {
     const at = this.view.findIndex((row) => row.key === this.current);
     const next = this.view[at < 0 ? 0 : Math.min(Math.max(at + by, 0), this.view.length - 1)];
     if (next) this.open(next.key);
+  }
+
+  focus(at) {
+    this.virtual.scrollTo(at, "near");
+    this.virtual.shown.get(at)?.querySelector("a").focus({ preventScroll: true });
+  }
+
+  // Arrows move the focus from row to row; Enter opens, as in every link.
+  onKey(event) {
+    if (!this.view.length || event.ctrlKey || event.metaKey || event.altKey) return;
+    const focused = event.target.dataset.key, last = this.view.length - 1;
+    const at = this.view.findIndex((row) => row.key === (focused || this.current));
+    const page = Math.max(Math.floor(byId("list").clientHeight / HEIGHT) - 1, 1);
+    const next = { ArrowDown: focused ? at + 1 : Math.max(at, 0), ArrowUp: at - 1, Home: 0, End: last, PageDown: at + page, PageUp: at - page }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    this.focus(Math.min(Math.max(next, 0), last));
   }
 }

@@ -1,14 +1,14 @@
 // The page: addresses, keys, search, and what is open.
-import { events, get, takeToken } from "./api.js";
+import { get, takeToken } from "./api.js";
 import { drawActions } from "./actions.js";
-import { ago, byId, bytes, copy, el, plural } from "./dom.js";
+import { byId, copy, el, plural } from "./dom.js";
 import { HEALTH, SessionList } from "./list.js";
 import { showOverview } from "./overview.js";
 import { hasError, isPrompt } from "./item.js";
+import { Search } from "./search.js";
 import { Session } from "./session.js";
 
-const PAUSE = 40; // milliseconds after a key before a search begins
-let list, session = null, searching = null;
+let list, search, session = null;
 
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
@@ -47,7 +47,7 @@ function welcome() {
   const damaged = list.rows.filter((row) => !["ok", "note"].includes(row.health)).length;
   return el("div", { class: "empty" },
     el("p", {}, "Choose a session, or press / to search in all of them. ? shows the keys."),
-    damaged ? el("p", {}, el("button", { onclick: () => { list.chosen = { health: "damaged" }; list.filter(); } }, `${plural(damaged, "session")} damaged: show`)) : null);
+    damaged ? el("p", {}, el("button", { onclick: () => { list.filters.chosen = { health: "damaged" }; list.filter(); } }, `${plural(damaged, "session")} damaged: show`)) : null);
 }
 
 async function showDrawer(name, data) {
@@ -88,44 +88,6 @@ function closeDrawer() {
   session?.body.focus();
 }
 
-// Each key ends the search before it: the server stops when the request is aborted.
-function search() {
-  const words = byId("search").value.trim();
-  searching?.abort();
-  clearTimeout(search.timer);
-  document.body.classList.toggle("searching", Boolean(words));
-  let hits = byId("hits");
-  if (!words) { hits?.remove(); byId("state").textContent = ""; return; }
-  if (!hits) { hits = el("div", { id: "hits", class: "scroll", "aria-label": "Hits" }); byId("side").append(hits); }
-  const control = (searching = new AbortController());
-  search.timer = setTimeout(() => run(words, hits, control), PAUSE);
-}
-
-async function run(words, hits, control) {
-  let first = true, last = null;
-  const began = () => { if (first) { hits.replaceChildren(); first = false; } };
-  byId("state").textContent = "searching…";
-  try {
-    await events(`/api/search?q=${encodeURIComponent(words)}`, control.signal, (name, data) => {
-      if (control.signal.aborted) return;
-      began();
-      if (name === "hit") {
-        const row = list.byKey.get(data.key);
-        if (data.key !== last) hits.append(el("h2", {}, row?.title || row?.id || data.key, el("time", {}, ago(row?.updated))));
-        last = data.key;
-        hits.append(el("a", { class: "hit", href: `#/s/${data.key}/${data.index}` },
-          el("span", { class: "kind" }, data.part === "title" ? "title" : data.person ? "you" : data.tool || data.role || ""),
-          ...data.pieces.map((piece, at) => (at % 2 ? el("mark", {}, piece) : piece))));
-      } else if (name === "done") {
-        byId("state").textContent = `${plural(data.hits, "hit")}${data.complete ? "" : ", stopped"} in ${plural(data.sessions, "session")} (${bytes(data.bytes)})${data.damaged ? `; ${plural(data.damaged, "damaged place")} not searched` : ""}`;
-        if (!data.hits) hits.append(el("p", { class: "empty" }, "No hits."));
-      } else if (name === "failed") { hits.replaceChildren(failed(data)); byId("state").textContent = ""; }
-    });
-  } catch (error) {
-    if (error.name !== "AbortError") { hits.replaceChildren(failed(error)); byId("state").textContent = ""; }
-  }
-}
-
 function showKeys() {
   const dialog = byId("dialog");
   dialog.replaceChildren(el("h2", { id: "dialog-title" }, "Keys"), el("dl", {}, ...KEYS.flatMap(([keys, words]) => [el("dt", {}, keys), el("dd", {}, words)])), el("button", { onclick: () => dialog.close() }, "Close"));
@@ -151,7 +113,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("dialog").open) return;
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
-    if (event.target.id === "search") { byId("search").value = ""; search(); event.target.blur(); }
+    if (event.target.id === "search") { search.clear(); event.target.blur(); }
     else if (!byId("drawer").hidden) closeDrawer();
     else if (!typing) location.hash = "#/";
     return;
@@ -185,9 +147,12 @@ async function begin() {
   document.addEventListener("keydown", onKey);
   window.addEventListener("hashchange", route);
   window.addEventListener("focus", () => list.refresh().catch(() => {}));
-  byId("search").addEventListener("input", search);
+  search = new Search(list);
+  const wanted = /^#\/s\/(\w+)/.exec(location.hash)?.[1];
+  if (wanted) await list.whole;
   route();
   document.body.classList.add("ready");
+  list.whole.then(() => { if (!wanted && !session && location.hash !== "#/overview") route(); }, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
   setTimeout(() => list.refresh().catch(() => {}), 1000);
 }
 

@@ -1,0 +1,88 @@
+// Which sessions the list shows, in which order, and how many each value of a filter would leave.
+import { el } from "./dom.js";
+
+export const HEALTH = {
+  ok: ["✓", "ok"], note: ["✓", "ok"], cosmetic: ["!", "stray bytes"], hides_data: ["!", "hides data"],
+  stops_resume: ["✗", "cannot be resumed"], lost_data: ["✗", "lost data"],
+};
+export const isWell = (row) => row.health === "ok" || row.health === "note";
+export const projectOf = (row) => (row.cwd || row.project || "").replace(/\/+$/, "").split("/").pop() || "(none)";
+
+const DAY = 864e5, MOST = 500;
+const AGES = [[1, "last 24 hours"], [7, "last 7 days"], [30, "last 30 days"], [365, "last year"]];
+const FILTERS = {
+  kind: ["Agent", (row) => [row.kind]],
+  project: ["Project", (row) => [row.place]],
+  health: ["Health", (row) => [isWell(row) ? "ok" : "damaged"]],
+  model: ["Model", (row) => row.models],
+  when: ["Changed", (row) => AGES.filter(([days]) => row.age < days).map(([, name]) => name)],
+  mark: ["Mark", (row) => [...(row.starred ? ["starred"] : []), ...(row.unread ? ["unread"] : []), ...(row.archived ? ["archived"] : [])]],
+  tag: ["Tag", (row) => row.tags],
+};
+const NAMES = Object.keys(FILTERS);
+const SORTS = {
+  changed: ["newest first", null],
+  tokens: ["most tokens", (row) => row.tokens || 0],
+  cost: ["highest cost", (row) => row.cost || 0],
+  messages: ["most messages", (row) => row.messages],
+  size: ["largest", (row) => row.size],
+};
+
+// What the filters ask of a row, computed once.
+export function prepare(row, now) {
+  row.place = projectOf(row);
+  row.age = row.updated ? (now - Date.parse(row.updated)) / DAY : Infinity;
+  return row;
+}
+
+export class Filters {
+  constructor(box, changed) {
+    this.box = box;
+    this.changed = changed;
+    this.clear();
+    this.sort = "changed";
+    this.agents = false;
+  }
+
+  clear() {
+    this.chosen = {};
+  }
+
+  // One pass: a row that only one filter leaves out counts for the values of that filter.
+  apply(rows) {
+    const counts = Object.fromEntries(NAMES.map((name) => [name, new Map()])), view = [];
+    const chosen = NAMES.filter((name) => this.chosen[name]);
+    let nested = 0, others = 0;
+    const count = (name, row) => { for (const value of FILTERS[name][1](row)) counts[name].set(value, (counts[name].get(value) || 0) + 1); };
+    for (const row of rows) {
+      if (row.nested && !this.agents) { nested++; continue; }
+      const against = chosen.filter((name) => !FILTERS[name][1](row).includes(this.chosen[name]));
+      if (!against.length) { view.push(row); for (const name of NAMES) count(name, row); }
+      else { others++; if (against.length === 1) count(against[0], row); }
+    }
+    const by = SORTS[this.sort][1];
+    if (by) view.sort((a, b) => by(b) - by(a));
+    return { view, counts, nested, others };
+  }
+
+  draw(counts) {
+    const made = NAMES.map((name) => this.select(name, counts[name]));
+    const order = el("select", { "aria-label": "Order", onchange: (event) => { this.sort = event.target.value; this.changed(); } },
+      ...Object.entries(SORTS).map(([name, [label]]) => el("option", { value: name, selected: name === this.sort }, label)));
+    const agents = el("label", { class: "check" }, el("input", { type: "checkbox", checked: this.agents, onchange: (event) => { this.agents = event.target.checked; this.changed(); } }), "sub-agents");
+    const focused = this.box.contains(document.activeElement) ? [...this.box.querySelectorAll("select, input")].indexOf(document.activeElement) : -1;
+    this.box.replaceChildren(...made, order, agents);
+    if (focused >= 0) this.box.querySelectorAll("select, input")[focused].focus();
+  }
+
+  select(name, counts) {
+    const label = FILTERS[name][0], chosen = this.chosen[name];
+    const entries = name === "when" ? AGES.map(([, value]) => [value, counts.get(value) || 0]) : [...counts].sort((a, b) => b[1] - a[1]);
+    if (chosen && !counts.has(chosen) && name !== "when") entries.unshift([chosen, 0]);
+    const made = el("select", { "aria-label": label, class: chosen ? "on" : null, onchange: (event) => { this.chosen[name] = event.target.value; this.changed(); } },
+      el("option", { value: "" }, `${label}: all`),
+      ...entries.slice(0, MOST).map(([value, count]) => el("option", { value, selected: value === chosen }, `${value} (${count.toLocaleString("en")})`)));
+    if (entries.length > MOST) made.append(el("option", { disabled: true }, `${(entries.length - MOST).toLocaleString("en")} more`));
+    return made;
+  }
+}
