@@ -31,7 +31,8 @@ from sessionary.search import (
     parsed,
 )
 from sessionary.search.expression import split
-from sessionary.workspace import Hits, Workspace, documents, gathered
+from sessionary.workspace import Workspace, documents, gathered
+from sessionary.workspace.searching import Hits
 
 LIMIT = 50
 NOTHING_FOUND = 1

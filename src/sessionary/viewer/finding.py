@@ -11,7 +11,8 @@ from sessionary.escaping import harmless
 from sessionary.search import Hit
 from sessionary.viewer.library import Library, key_of
 from sessionary.viewer.streams import event, failure, in_thread
-from sessionary.workspace import Hits, documents
+from sessionary.workspace import documents
+from sessionary.workspace.searching import Hits
 
 MOST = 200
 """Hits of one search."""

@@ -5,6 +5,7 @@ sessions    `Sessions`: which sessions there are, and which of them a name means
 naming      short ids
 changes     the operations that change sessions; the trash, and what can be undone
 filters     which sessions a list is to have
+searching   hits, and which sessions are searched
 projects    which project a session belongs to
 family      parents and children
 documents   values as JSON objects
@@ -19,14 +20,13 @@ from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.naming import SHORT, short_name
 from sessionary.workspace.stores import KINDS, check_folder, check_store, is_home, layout_in
-from sessionary.workspace.workspace import Hits, Stats, Target, Workspace
+from sessionary.workspace.workspace import Stats, Target, Workspace
 
 __all__ = [
     "KINDS",
     "SHORT",
     "Change",
     "ForkPreview",
-    "Hits",
     "Repair",
     "Stats",
     "Target",

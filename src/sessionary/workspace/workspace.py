@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
-from sessionary.errors import Invalid, NotFound, StorageFailed
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
     from sessionary.layouts.amplifier.project_rename import Move
     from sessionary.redaction import Redaction
-    from sessionary.search import Hit, Query, Search, SearchStats
-    from sessionary.search import Target as SearchTarget
+    from sessionary.search import Query
     from sessionary.sync.report import Report
     from sessionary.transcript.typed import Numbered
     from sessionary.workspace.archive import Archive
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.mended_copy import MendedCopy
     from sessionary.workspace.opening import Resume
     from sessionary.workspace.prices import Prices
+    from sessionary.workspace.searching import Hits
     from sessionary.workspace.spending import SpendingReport
 
 Target = SessionRef | Path
@@ -72,47 +72,6 @@ class Stats:
     first: datetime | None = None
     last: datetime | None = None
     health: Counter[str] = field(default_factory=Counter)
-
-
-class Hits:
-    """The hits of a search, found while they are iterated.
-
-    Attributes:
-        sessions: the number of sessions to search.
-        size: the bytes of their conversations.
-        stats: what was searched so far, and what could not be read.
-        limit: how many hits to find; 0 for all.
-        passed: called with the bytes of each conversation that was searched.
-        count: the number of hits so far.
-        found_in: the sessions that they are in.
-        is_complete: False once the limit has ended the search.
-    """
-
-    def __init__(self, search: Search, targets: builtins.list[SearchTarget], limit: int) -> None:
-        self.sessions: int = len(targets)
-        self.size: int = sum(target.size for target in targets)
-        self.stats: SearchStats = search.stats
-        self.limit: int = limit
-        self.passed: Callable[[int], object] | None = None
-        self.count: int = 0
-        self.found_in: set[SessionRef] = set()
-        self.is_complete: bool = True
-        self._search: Search = search
-        self._targets: builtins.list[SearchTarget] = targets
-
-    def __iter__(self) -> Iterator[Hit]:
-        for hit in self._search.hits(self._targets, passed=self.passed):
-            if self.limit and self.count == self.limit:
-                self.is_complete = False
-                return
-            self.count += 1
-            self.found_in.add(hit.ref)
-            yield hit
-
-    def stop(self) -> None:
-        """End the search soon, from any thread: the iteration ends within the window of bytes that is being read."""
-        self.is_complete = False
-        self._search.stop()
 
 
 class Workspace(Sessions):
@@ -524,29 +483,11 @@ class Workspace(Sessions):
             Invalid: there are no words, or an operator has none.
             StorageFailed: a folder cannot be read.
         """
-        from sessionary.search import Needle, Query, Search, parsed
-        from sessionary.search.expression import split
-        from sessionary.search.targets import known_targets, targets
+        from sessionary.workspace.searching import asked_for, search_in
 
-        if isinstance(query, str):
-            alternatives = parsed(split(query), lambda word: Needle(word, case=case, fold=fold))
-            if not alternatives or not all(one.wanted for one in alternatives):
-                raise Invalid("a search needs words", hint="give at least one word that a message contains")
-            query = Query((), frozenset(roles), since=since, until=until, alternatives=alternatives)
-        search = Search(query, redaction)
-
-        def can_be_read(ref: SessionRef) -> bool:
-            fault = self.archived.fault(ref)
-            if fault is not None:
-                search.stats.damaged.append((ref, fault))
-            return fault is None
-
+        wanted = asked_for(query, case=case, fold=fold, roles=roles, since=since, until=until)
         names = {key: one.name for key, one in self._labels.known().items() if one.name is not None}
-        if summaries is not None:
-            known = [one for one in summaries if can_be_read(one.ref)]
-            return Hits(search, known_targets(self.layout_of, known, names), limit)
-        asked = filter(can_be_read, self.refs() if refs is None else refs)
-        return Hits(search, targets(self.layout_of, self.catalog, asked, names), limit)
+        return search_in(self, wanted, refs, summaries, names, limit=limit, redaction=redaction)
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
