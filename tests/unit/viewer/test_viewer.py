@@ -453,6 +453,6 @@ def test_sessions_of_frameworks_are_changed_and_undone(
     else:
         assert act(client, "one", "rewind", turn=1, dry_run=False).status_code == 409
     done = act(client, "one", "trash", dry_run=False).json()
-    assert client.get("/api/sessions").json()["rows"] == []
+    assert listed(client)[1] == []
     assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "trash"
     assert len(one.state().values()) == 2
