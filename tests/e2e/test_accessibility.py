@@ -1,4 +1,7 @@
-"""Every page of `sessionary serve` by the rules of axe-core: nothing serious or critical, light and dark."""
+"""Every page of `sessionary serve` by the rules of axe-core: nothing serious or critical, light and dark.
+
+Nor is any page wider than a telephone.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from sessionary.layouts.brainstorm import BrainstormStore
+from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.orchestrator import FeatureStore
 from tests.e2e.test_browser import turn, write
 from tests.e2e.test_serve import line, serving
 from tests.servers import npm
@@ -54,10 +60,52 @@ def keys(page: Any) -> None:
 
 def overview(page: Any) -> None:
     page.evaluate("location.hash = '#/overview'")
-    page.wait_for_selector(".overview .facts")
+    page.wait_for_selector("figure:has-text('EMS of')")
 
 
-PAGES: list[Callable[[Any], None]] = [a_list, hits, a_session, drawer, keys, overview]
+def charts(page: Any) -> None:
+    a_session(page)
+    page.locator("a", has_text="Charts").click()
+    page.wait_for_selector(".overview figure")
+
+
+def board(page: Any) -> None:
+    page.locator("a.session", has_text="Hello").click()
+    page.locator("a", has_text="Charts").click()
+    page.wait_for_selector(".board .task.completed")
+
+
+def work(page: Any) -> None:
+    page.locator("a.session", has_text="Sort").click()
+    page.locator("a", has_text="Charts").click()
+    page.wait_for_selector("figure:has-text('Work over time')")
+
+
+def choice(page: Any) -> None:
+    a_session(page)
+    page.locator("a", has_text="Compare").click()
+    page.wait_for_selector(".choices a")
+
+
+def diff(page: Any) -> None:
+    choice(page)
+    page.locator(".choices a", has_text="Well").click()
+    page.wait_for_selector(".pair")
+
+
+PAGES: list[Callable[[Any], None]] = [
+    a_list,
+    hits,
+    a_session,
+    drawer,
+    keys,
+    overview,
+    charts,
+    board,
+    work,
+    choice,
+    diff,
+]
 
 
 @pytest.fixture
@@ -81,18 +129,47 @@ def home(tmp_path: Path) -> Path:
     ]
     write(tmp_path / "home", "torn", "Torn", shown, tail=b'{"role": "us')
     write(tmp_path / "home", "well", "Well", turn(2))
+    project(tmp_path / "home")
     return tmp_path
+
+
+def project(home: Path) -> None:
+    """A feature, a brainstorm with a branch, and work with work below it."""
+    features = FeatureStore(home)
+    feature = features.create("hello-2025-01-09", name="Hello")
+    tasks = [{"task_id": one, "description": f"Do {one}", "agent": "coder", "artifacts": []} for one in "ABC"]
+    features.save_plan(feature, [{"phase_id": "p", "name": "First", "tasks": tasks}])
+    for task, state in (("A", "in_progress"), ("A", "completed"), ("B", "in_progress")):
+        features.task(feature, task, state)
+    features.append(feature, {"command": "test", "status": "failure", "error": "no", "duration_ms": 1200})
+    (home / ".ai-session" / feature / ".state.lock").write_text("999999999\n")
+    brainstorms = BrainstormStore(home)
+    brainstorms.create("auth")
+    for ems in (40, 55, 70):
+        brainstorms.answer("auth", ["yes"])
+        brainstorms.continue_("auth", ems=ems)
+    brainstorms.back("auth", 2)
+    brainstorms.answer("auth", ["no"])
+    work = WorkStore(home / "docs" / "sessions")
+    top = work.create("work_track", purpose="Sort the imports").session_id
+    child = work.create("work_task", top, purpose="Move one").session_id
+    work.write_breadcrumb(create_breadcrumb("ask", "answer", [], [], None, 0, "m", {}), child)
+    work.complete(child)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("show", PAGES, ids=lambda one: one.__name__)
-def test_nothing_serious_is_found(home: Path, page: Any, show: Callable[[Any], None], scheme: str) -> None:
+def test_nothing_serious_is_found_and_it_fits_a_telephone(
+    home: Path, page: Any, show: Callable[[Any], None], scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme)
     with serving(home, "--no-open") as process:
         page.goto(line(process))
         page.wait_for_selector("body.ready")
         show(page)
         assert faults(page) == []
+        page.set_viewport_size({"width": 360, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_a_fault_would_be_found(home: Path, page: Any) -> None:

@@ -9,7 +9,9 @@ transcript  the stream of a conversation, and of what is added to it
 parts       messages as JSON, cut to what a page shows at first
 rendering   Markdown and code as HTML that cannot act
 actions     changes of sessions, with preview and undo
-overview    tokens and cost of all sessions; `plots` draws them as SVG
+overview    tokens and cost of all sessions, and what projects have; `plots` draws them as SVG
+charts      the plots of one session, and the board of a feature; `timelines` makes the plots
+diffing     two sessions beside each other
 streams     answers that arrive while they are made
 finding     the stream of a search
 serving     the socket, the link, and the server on it

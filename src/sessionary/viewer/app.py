@@ -18,10 +18,10 @@ from starlette.routing import Route
 
 from sessionary.errors import Invalid, Locked, NotFound, SessionaryError, Unsupported
 from sessionary.viewer import finding
+from sessionary.viewer.chart_routes import ChartRoutes
 from sessionary.viewer.guard import Guard
 from sessionary.viewer.library import Library
 from sessionary.viewer.listing import lines
-from sessionary.viewer.overview import overview
 from sessionary.viewer.rendering import html_of
 from sessionary.viewer.requests import as_json, body_of, number_of
 from sessionary.viewer.session_routes import SessionRoutes
@@ -53,10 +53,10 @@ class Viewer:
             Route("/api/about", self.about),
             Route("/api/sessions", self.sessions),
             Route("/api/refresh", self.refresh, methods=["POST"]),
-            Route("/api/overview", self.overview),
             Route("/api/search", self.search),
             Route("/api/render", render, methods=["POST"]),
             *self._session.routes(),
+            *ChartRoutes(self._library).routes(),
         ]
 
     async def about(self, request: Request) -> Response:
@@ -72,10 +72,6 @@ class Viewer:
     async def refresh(self, request: Request) -> Response:
         """Read what changed, and return the version of the list."""
         return as_json({"version": await run_in_threadpool(self._library.refresh)})
-
-    async def overview(self, request: Request) -> Response:
-        """Plots of all sessions, and what will be deleted soon."""
-        return as_json(await run_in_threadpool(overview, self._library))
 
     async def search(self, request: Request) -> Response:
         """Hits as they are found."""

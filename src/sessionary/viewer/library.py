@@ -107,6 +107,10 @@ class Library:
         """The summary of every session."""
         return [one.summary for one in self._current().known.values()]
 
+    def known(self) -> list[tuple[Place, Summary]]:
+        """Every session with its summary, the last changed first."""
+        return [(one.place, one.summary) for one in self._current().known.values()]
+
     def by_workspace(self) -> Iterator[tuple[Workspace, list[Summary]]]:
         """Each workspace with the summaries of its sessions, the last changed first."""
         known = list(self._current().known.values())

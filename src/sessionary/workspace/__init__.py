@@ -11,6 +11,7 @@ family      parents and children
 documents   values as JSON objects
 spending    tokens and cost of messages; `prices` has the prices
 costs       tokens and cost from event logs
+tool_times  how long the tools of a session took
 syncing     the remote, and the local sessions that are compared with it
 failures    folders that cannot be read
 stores      the kinds of sessions, and which of them a project has

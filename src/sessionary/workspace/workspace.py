@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
-from sessionary.errors import NotFound, StorageFailed
+from sessionary.errors import NotFound, StorageFailed, Unsupported
 from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from sessionary.catalog import Rows
     from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
     from sessionary.layouts.amplifier.project_rename import Move
+    from sessionary.layouts.brainstorm.scores import Score
+    from sessionary.layouts.maestro.spans import WorkSpan
+    from sessionary.layouts.orchestrator.board import FeatureBoard
     from sessionary.redaction import Redaction
     from sessionary.search import Query
     from sessionary.sync.report import Report
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.prices import Prices
     from sessionary.workspace.searching import Hits
     from sessionary.workspace.spending import SpendingReport
+    from sessionary.workspace.tool_times import ToolTime
 
 Target = SessionRef | Path
 """A session, or a file of messages or events wherever it lies."""
@@ -431,6 +435,70 @@ class Workspace(Sessions):
         from sessionary.workspace.comparing import compare
 
         return compare((self.layout_of(a), a, branch), (self.layout_of(b), b, other_branch), self.prices())
+
+    def tool_times(self, target: Target) -> builtins.list[ToolTime]:
+        """The calls of tools in a session, each with the time until its result, as far as messages bear times.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.workspace.tool_times import tool_times
+
+        return tool_times(self.messages(target))
+
+    def scores(self, ref: SessionRef) -> builtins.list[Score]:
+        """The scores of a brainstorm over its history, entries that a branch replaced included.
+
+        Raises:
+            Unsupported: it is no brainstorm, or one of an unknown version.
+            NotFound, Corrupt, SchemaError, StorageFailed: it is gone, damaged, or cannot be read.
+        """
+        from sessionary.layouts.brainstorm.scores import scores_of
+
+        self._require_kind(ref, "brainstorm")
+        return scores_of(self._fs, ref.locator)
+
+    def board(self, ref: SessionRef, *, now: datetime | None = None) -> FeatureBoard:
+        """A feature with its status, the tasks of its plan by phase, its history, and the locks that are held.
+
+        Damage of its files is in the problems of `status`.
+
+        Args:
+            ref: the feature.
+            now: the time that its health is seen from; by default that of the clock.
+
+        Raises:
+            Unsupported: it is no feature.
+            NotFound: it is gone.
+        """
+        from sessionary.layouts.orchestrator.board import board_of
+
+        self._require_kind(ref, "feature")
+        return board_of(self._fs, ref.locator, now or datetime.now(UTC))
+
+    def work_span(self, ref: SessionRef) -> WorkSpan:
+        """The status of a work session, when it began and ended, and the times of its breadcrumbs.
+
+        Raises:
+            Unsupported: it is no work session.
+            StorageFailed: a folder of it cannot be read.
+        """
+        from sessionary.layouts.maestro.spans import span_of
+
+        self._require_kind(ref, "work")
+        return span_of(self._fs, os.path.abspath(self.layout_of(ref).home), ref.session_id, ref.locator)
+
+    def _require_kind(self, ref: SessionRef, kind: str) -> None:
+        """Refuse a session of another kind; one that only the archive has is restored."""
+        if ref.kind != kind:
+            raise Unsupported(
+                f"{ref.session_id} is of the kind {ref.kind}",
+                session=ref.session_id,
+                path=ref.locator,
+                hint=f"`sessionary list --kind {kind}` lists those of the kind {kind}",
+            )
+        self.layout_of(ref)
 
     def doctor(self, *, now: datetime | None = None) -> Doctor:
         """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.

@@ -68,6 +68,7 @@ def test_usage_and_what_will_be_deleted(tmp_path: Path) -> None:
     assert [one["title"] for one in found["plots"]] == [
         "Tokens by day",
         "Cost by day",
+        "Cost by project",
         "Cost by model",
         "Tokens by model",
         "Tokens by project",

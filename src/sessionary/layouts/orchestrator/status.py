@@ -14,7 +14,7 @@ from sessionary.disk.fs import Fs
 from sessionary.layouts.clock import believed
 from sessionary.layouts.orchestrator import entries, names, reading, rules
 from sessionary.layouts.orchestrator.checking import history_problems
-from sessionary.layouts.orchestrator.history import read_history
+from sessionary.layouts.orchestrator.history import History, read_history
 from sessionary.layouts.orchestrator.index import IndexFile
 from sessionary.layouts.orchestrator.planfile import PlanFile
 from sessionary.layouts.orchestrator.statefile import FeatureState
@@ -117,10 +117,12 @@ class FeatureStatus:
         }
 
 
-def status_of(fs: Fs, folder: str, plan: PlanFile, index: IndexFile, now: datetime) -> FeatureStatus:
-    """The status of a feature, whose plan and list have been read."""
+def status_of(
+    fs: Fs, folder: str, plan: PlanFile, index: IndexFile, now: datetime, history: History | None = None
+) -> FeatureStatus:
+    """The status of a feature, whose plan and list have been read; its history is read unless it is given."""
     found = reading.read_state(fs, folder)
-    history = read_history(fs, folder)
+    history = history or read_history(fs, folder)
     tasks = Counter(str(task.get("status")) for task in plan.tasks.values())
     head = plan.head
     return FeatureStatus(

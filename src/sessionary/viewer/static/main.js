@@ -4,6 +4,8 @@ import { drawActions } from "./actions.js";
 import { byId, copy, el, plural } from "./dom.js";
 import { HEALTH, SessionList } from "./list.js";
 import { showOverview } from "./overview.js";
+import { showCharts } from "./charts.js";
+import { chooseOther, showDiff } from "./diff.js";
 import { hasError, isPrompt } from "./item.js";
 import { Search } from "./search.js";
 import { Session } from "./session.js";
@@ -25,12 +27,7 @@ function route() {
   session = null;
   byId("drawer").hidden = true;
   document.body.classList.toggle("reading", Boolean(found));
-  if (location.hash === "#/overview") {
-    document.body.classList.add("reading");
-    list.show(null);
-    showOverview();
-    return;
-  }
+  if (showPage()) return;
   if (!row) {
     byId("main").replaceChildren(found ? el("p", { class: "empty" }, "No session has this address; it was moved or deleted.") : welcome());
     list.show(null);
@@ -40,6 +37,20 @@ function route() {
   session = new Session(row, list, { at, drawer: showDrawer });
   session.open();
   list.show(row.key);
+}
+
+// The pages that are no session: overview, the plots of a session, two sessions side by side.
+function showPage() {
+  const found = /^#\/(overview|charts|diff)(?:\/(\w+))?(?:\/(\w+))?$/.exec(location.hash);
+  const [name, row, other] = found ? [found[1], list.byKey.get(found[2]), list.byKey.get(found[3])] : [];
+  if (!found || (name !== "overview" && !row)) return false;
+  document.body.classList.add("reading");
+  list.show(row ? row.key : null);
+  if (name === "overview") showOverview();
+  else if (name === "charts") showCharts(row);
+  else if (other) showDiff(row, other);
+  else chooseOther(row, list);
+  return true;
 }
 
 function welcome() {
@@ -148,7 +159,7 @@ async function begin() {
   window.addEventListener("hashchange", route);
   window.addEventListener("focus", () => list.refresh().catch(() => {}));
   search = new Search(list);
-  const wanted = /^#\/s\/(\w+)/.exec(location.hash)?.[1];
+  const wanted = /^#\/(?:s|charts|diff)\/(\w+)/.exec(location.hash)?.[1];
   if (wanted) await list.whole;
   route();
   document.body.classList.add("ready");

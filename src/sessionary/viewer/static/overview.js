@@ -1,24 +1,46 @@
-// Tokens and cost of all sessions, drawn by the server, and what will be deleted soon.
-import { get } from "./api.js";
-import { byId, day, dollars, el, plural, quantity, setHtml } from "./dom.js";
+// All sessions as plots, drawn by the server: the year, tokens and cost, projects, and what will be deleted soon.
+import { fill, openPage, plot } from "./charts.js";
+import { day, dollars, el, plural, quantity, setHtml } from "./dom.js";
 
-export async function showOverview() {
-  const box = el("div", { class: "scroll overview", tabindex: "0" }, el("p", { class: "empty" }, "adding up\u2026"));
-  byId("main").replaceChildren(el("div", { class: "session-head" }, el("div", { class: "line" }, el("a", { href: "#/", class: "back", "aria-label": "Back to the list" }, "\u2039"), el("h2", {}, "Overview"))), box);
-  document.title = "Overview \u00b7 Sessionary";
-  try {
-    const found = await get("/api/overview");
+export function showOverview() {
+  const box = openPage("Overview", "#/");
+  return fill(box, "/api/overview", (found) => {
     const facts = [`${quantity(found.tokens)} tokens`, dollars(found.cost), found.unpriced ? `${quantity(found.unpriced)} tokens without a known price` : "", found.silent ? `${plural(found.silent, "session")} without stated usage` : "", `prices of ${found.prices}`];
-    box.replaceChildren(el("p", { class: "facts" }, facts.filter(Boolean).join(" \u00b7 ")), ...leaving(found.leaving), ...found.plots.map(plot));
-    if (!found.plots.length) box.append(el("p", { class: "empty" }, "No session states what it used."));
-  } catch (error) { box.replaceChildren(el("p", { class: "problem" }, error.message)); }
+    return [
+      el("p", { class: "facts" }, facts.filter(Boolean).join(" \u00b7 ")), ...leaving(found.leaving), ...year(found.year), ...found.plots.map(plot),
+      found.plots.length ? "" : el("p", { class: "hint" }, "No session states what it used."),
+      ...projects(found),
+    ];
+  });
 }
 
-function plot({ title, svg }) {
-  const drawn = el("figure", {}, el("figcaption", {}, title)), picture = el("div");
-  setHtml(picture, svg);
-  drawn.append(picture);
-  return drawn;
+// One map of the year at a time; the buttons choose it.
+function year(maps) {
+  if (!maps.length) return [];
+  const picture = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "The last year" });
+  const buttons = maps.map((one) => el("button", { onclick: () => show(one) }, one.title));
+  const show = (chosen) => {
+    setHtml(picture, chosen.svg);
+    requestAnimationFrame(() => (picture.scrollLeft = picture.scrollWidth)); // where it is wider than the screen, the last days
+    maps.forEach((one, at) => buttons[at].setAttribute("aria-pressed", String(one === chosen)));
+  };
+  show(maps[0]);
+  return [el("figure", {}, el("figcaption", {}, maps.length > 1 ? "The last year " : `${maps[0].title} in the last year`, ...(maps.length > 1 ? buttons : [])), picture)];
+}
+
+function projects({ work, brainstorms, features }) {
+  const link = (one) => el("a", { href: `#/charts/${one.key}`, dir: "auto" }, one.title);
+  return [
+    work ? plot({ title: "Work sessions", svg: work }) : "",
+    features.length ? el("section", {}, el("h3", {}, "Features"), el("ul", { class: "features" }, ...features.map((one) => el("li", {}, link(one),
+      el("span", { class: "more" }, ` ${[one.status, one.progress === null ? "no tasks" : `${one.progress} % done`, one.locks ? "locked" : ""].filter(Boolean).join(" \u00b7 ")} `), one.progress === null ? "" : el("progress", { max: "100", value: String(one.progress), "aria-label": `Done of ${one.title}` }))))) : "",
+    ...brainstorms.filter((one) => one.svg).map((one) => {
+      const made = plot({ title: "", svg: one.svg });
+      made.querySelector("figcaption").append("EMS of ", link(one));
+      made.querySelector(".plot").setAttribute("aria-label", `EMS of ${one.title}`);
+      return made;
+    }),
+  ];
 }
 
 function leaving(rows) {

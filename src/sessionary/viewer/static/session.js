@@ -211,6 +211,8 @@ export class Session {
         button("Prompt ▲", "Previous prompt (K)", null, () => this.jump(isPrompt, -1)), button("▼", "Next prompt (J)", null, () => this.jump(isPrompt, 1)),
         errors ? button(`Errors ${errors} ▲`, "Previous error (E)", null, () => this.jump(hasError, -1)) : null, errors ? button("▼", "Next error (e)", null, () => this.jump(hasError, 1)) : null,
         this.findBox(),
+        el("a", { href: `#/charts/${row.key}`, title: "Times of tools, and what its kind has" }, "Charts"),
+        el("a", { href: `#/diff/${row.key}`, title: "Side by side with another session" }, "Compare with…"),
         button("Resume…", "Copy the command that continues it (R)", null, (event) => this.resume(event.target))));
   }
 
