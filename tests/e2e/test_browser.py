@@ -120,10 +120,10 @@ def test_what_is_damaged_is_seen_explained_repaired_and_undone(tmp_path: Path, p
         assert "torn_tail" in page.inner_text("#drawer")
         page.click("#drawer button:text('Repair')")
         page.click("#drawer button:text('Repair now')")
-        page.wait_for_selector("text=Repair: done.")
+        page.wait_for_selector("#panel .done:has-text('Repaired.')")
         page.wait_for_selector(".session-head .health.well")
         page.click("#drawer button:text('Undo')")
-        page.wait_for_selector("text=Undone.")
+        page.wait_for_selector("#panel .done:has-text('undone')")
         page.wait_for_selector(".session-head .health.lost_data")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from sessionary.escaping import harmless
 from sessionary.export.wording import call_words, one_line, pretty_json, speaker
 from sessionary.model import Part, Problem, Text, Thinking, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered
+from sessionary.viewer.images import images_of
 
 TEXT, THINKING, CALL, RESULT, OTHER = "text", "thinking", "call", "result", "other"
 _OLD = ("old_string", "old_str", "oldText", "old_text")
@@ -40,11 +42,13 @@ SHORT = Limits(20_000, 4_000, 8, 4, 500)
 WHOLE = Limits(5_000_000, 5_000_000, 1_000_000, 0, 5_000_000)
 
 
-def item_of(one: Numbered, limits: Limits = SHORT) -> dict[str, Any]:
-    """A message."""
+def item_of(one: Numbered, at: int, limits: Limits = SHORT) -> dict[str, Any]:
+    """A message, and its number among all messages of the session, those outside of the conversation included."""
     message = one.message
     usage = message.usage
+    images = count()
     return {
+        "at": at,
         "index": one.index,
         "turn": one.turn,
         "origin": message.origin,
@@ -55,7 +59,7 @@ def item_of(one: Numbered, limits: Limits = SHORT) -> dict[str, Any]:
         "outside": one.outside,
         "inherited": one.inherited,
         "line": message.place.line,
-        "parts": [_part(part, limits) for part in message.parts if not _is_empty(part)],
+        "parts": [_part(part, limits, images) for part in message.parts if not _is_empty(part)],
     }
 
 
@@ -68,7 +72,13 @@ def _is_empty(part: Part) -> bool:
     return isinstance(part, Text | Thinking) and not part.text.strip()
 
 
-def _part(part: Part, limits: Limits) -> dict[str, Any]:
+def _part(part: Part, limits: Limits, images: count[int]) -> dict[str, Any]:
+    found = _shown(part, limits)
+    numbers = list(islice(images, images_of(part)))
+    return found | {"images": numbers} if numbers else found
+
+
+def _shown(part: Part, limits: Limits) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"kind": TEXT, **_cut(part.text, limits.text)}
     if isinstance(part, Thinking):
@@ -77,7 +87,7 @@ def _part(part: Part, limits: Limits) -> dict[str, Any]:
         return _call(part, limits)
     if isinstance(part, ToolResult):
         return {"kind": RESULT, "id": part.call_id, "error": part.is_error, **_lines(part.text, limits)}
-    value = {} if part.value is None else _cut(pretty_json(part.value), limits.argument)
+    value = {} if part.value is None or images_of(part) else _cut(pretty_json(part.value), limits.argument)
     return {"kind": OTHER, "name": one_line(part.kind), **value}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -9,10 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from sessionary.viewer import transcript
+from sessionary.viewer import details, exports, transcript
 from sessionary.viewer.actions import Actions
-from sessionary.viewer.library import Library
-from sessionary.viewer.requests import as_json, object_of
+from sessionary.viewer.branches import branches_of, document_of
+from sessionary.viewer.images import image_at
+from sessionary.viewer.library import Library, Place
+from sessionary.viewer.requests import as_json, number_of, object_of
 from sessionary.viewer.streams import EVENTS
 from sessionary.workspace import documents
 
@@ -33,8 +36,14 @@ class SessionRoutes:
         """All routes."""
         return [
             Route("/api/session/{key}/stream", self.stream),
-            Route("/api/session/{key}/message/{index:int}", self.message),
+            Route("/api/session/{key}/message/{at:int}", self.message),
+            Route("/api/session/{key}/message/{at:int}/image/{number:int}", self.image),
             Route("/api/session/{key}/health", self.health),
+            Route("/api/session/{key}/files", self.files),
+            Route("/api/session/{key}/usage", self.usage),
+            Route("/api/session/{key}/branches", self.branches),
+            Route("/api/session/{key}/records", self.records),
+            Route("/api/session/{key}/export", self.export),
             Route("/api/session/{key}/resume", self.resume),
             Route("/api/session/{key}/actions", self.actions),
             Route("/api/session/{key}/actions/{name}", self.act, methods=["POST"]),
@@ -43,7 +52,7 @@ class SessionRoutes:
 
     async def stream(self, request: Request) -> Response:
         """A conversation, and what is added to it."""
-        place = await run_in_threadpool(self._library.place, request.path_params["key"])
+        place = await run_in_threadpool(self._place, request)
         wanted = request.query_params.get("follow") == "1"
         state = request.app.state
         events = transcript.stream(
@@ -53,22 +62,60 @@ class SessionRoutes:
 
     async def message(self, request: Request) -> Response:
         """One message with nothing cut."""
+        return await self._of(
+            request, lambda place: transcript.whole_message(place, request.path_params["at"])
+        )
 
-        def found() -> dict[str, Any]:
-            place = self._library.place(request.path_params["key"])
-            outside = request.query_params.get("outside") == "1"
-            return transcript.whole_message(place, request.path_params["index"], outside=outside)
+    async def image(self, request: Request) -> Response:
+        """An image of a message."""
 
-        return as_json(await run_in_threadpool(found))
+        def found() -> tuple[str, bytes]:
+            place = self._place(request)
+            message = transcript.message_at(place, request.path_params["at"]).message
+            return image_at(place, message, request.path_params["number"])
+
+        kind, data = await run_in_threadpool(found)
+        return Response(data, media_type=kind)
 
     async def health(self, request: Request) -> Response:
-        """The problems of a session."""
+        """The problems of a session, with the stored bytes of their places."""
+        return await self._of(request, details.health)
 
-        def found() -> dict[str, Any]:
-            workspace, ref = self._library.place(request.path_params["key"])
-            return {"problems": [documents.of_problem(one) for one in workspace.check(ref)]}
+    async def files(self, request: Request) -> Response:
+        """The files that tool calls name."""
+        return await self._of(request, details.files)
 
-        return as_json(await run_in_threadpool(found))
+    async def usage(self, request: Request) -> Response:
+        """Tokens and cost by model and day."""
+        return await self._of(request, lambda place: details.usage(place, self._library))
+
+    async def branches(self, request: Request) -> Response:
+        """The branches of the conversation."""
+        return await self._of(request, lambda place: document_of(branches_of(transcript.messages(place))))
+
+    async def records(self, request: Request) -> Response:
+        """Stored records, by the page."""
+        first = number_of(request, "from", 0)
+        return await self._of(request, lambda place: details.records(place, first))
+
+    async def export(self, request: Request) -> Response:
+        """An export, and what it does not carry."""
+        place = await run_in_threadpool(self._place, request)
+        asked = request.query_params
+        events = exports.stream(
+            place,
+            asked.get("format", ""),
+            redact=asked.get("redact") == "1",
+            branches=asked.get("branches") == "1",
+        )
+        return StreamingResponse(events, media_type=EVENTS)
+
+    def _place(self, request: Request) -> Place:
+        return self._library.place(request.path_params["key"])
+
+    async def _of(self, request: Request, found: Callable[[Place], Any]) -> Response:
+        """What a function finds of the session, as JSON; it runs in a thread."""
+        return as_json(await run_in_threadpool(lambda: found(self._place(request))))
 
     async def resume(self, request: Request) -> Response:
         """The command that continues a session in its agent."""
@@ -87,8 +134,9 @@ class SessionRoutes:
 
     async def actions(self, request: Request) -> Response:
         """The names of what may be changed in a session."""
-        key = request.path_params["key"]
-        return as_json(await run_in_threadpool(lambda: self._actions.granted(self._library.place(key))))
+        return await self._of(
+            request, lambda place: {"names": self._actions.granted(place), "formats": exports.formats()}
+        )
 
     async def act(self, request: Request) -> Response:
         """Carry out an action, or say what it would do: without ``"dry_run": false`` nothing is written."""

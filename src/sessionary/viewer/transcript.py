@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import anyio
 
 from sessionary.errors import NotFound, SessionaryError
 from sessionary.model import Problem, Reset
+from sessionary.transcript.typed import Numbered, numbered
 from sessionary.viewer.library import Place
 from sessionary.viewer.parts import WHOLE, item_of, problem_item
 from sessionary.viewer.streams import event, failure, in_thread
@@ -24,7 +26,10 @@ _FIRST, _BATCH = 40, 400
 async def stream(
     place: Place, row: Callable[[], dict[str, Any]], *, follow: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
-    """The events of a session: ``items``, ``ready`` once all is sent, later ``reset``, ``row`` and further ``items``.
+    """The events of a session: ``items``, ``ready`` once all is sent, later further ``items``.
+
+    Then also ``reset``: everything follows anew; ``problems``: those that are ``gone``, and those that are ``added``;
+    and ``row`` after each change.
 
     Args:
         place: the session.
@@ -32,14 +37,14 @@ async def stream(
         follow: asked whether to go on when all is sent.
     """
     try:
-        follower = place.workspace.follower(place.ref)
-        async for batch in in_thread(_batches(follower, problems=True)):
+        reading = _Reading(place.workspace.follower(place.ref))
+        async for batch in in_thread(reading.batches()):
             yield batch
         yield event("ready", {})
         while follow():
             await anyio.sleep(PERIOD)
             grown = False
-            async for batch in in_thread(_batches(follower, problems=False)):
+            async for batch in in_thread(reading.batches()):
                 yield batch
                 grown = True
             if grown:
@@ -48,34 +53,82 @@ async def stream(
         yield event("failed", failure(error))
 
 
-def _batches(follower: Follower, *, problems: bool) -> Iterator[bytes]:
-    """What was added, as events. A line that is being written is no problem, so none is sent while following."""
-    batch: list[dict[str, Any]] = []
-    most = _FIRST
-    for one in follower.poll():
-        if isinstance(one, Reset):
-            batch = []
-            yield event("reset", {})
-        elif isinstance(one, Problem):
-            if problems:
-                batch.append(problem_item(one))
-        else:
-            batch.append(item_of(one))
-        if len(batch) >= most:
+_Problems = dict[tuple[int | None, str], dict[str, Any]]
+"""Problems by line and message: one that is read again is the same."""
+
+
+class _Reading:
+    """What a follower yields, as events, with the number of each message."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self._count = 0
+        self._open: _Problems = {}
+        self._is_first = True
+
+    def batches(self) -> Iterator[bytes]:
+        """What was added. A line that is being written is no problem: of new ones, those with a message behind them."""
+        batch: list[dict[str, Any]] = []
+        problems: _Problems = {}
+        final, most, reads = 0, _FIRST, self._follower.reads
+        for one in self._follower.poll():
+            if isinstance(one, Reset):
+                batch, problems, self._count, self._is_first, self._open = [], {}, 0, True, {}
+                yield event("reset", {})
+            elif isinstance(one, Problem):
+                problems[one.line, one.message] = item = problem_item(one)
+                if self._is_first:
+                    batch.append(item)
+            else:
+                batch.append(item_of(one, self._count))
+                self._count += 1
+                final = len(problems)
+            if len(batch) >= most:
+                yield event("items", batch)
+                batch, most = [], _BATCH
+        if batch:
             yield event("items", batch)
-            batch, most = [], _BATCH
-    if batch:
-        yield event("items", batch)
+        if self._is_first:
+            self._is_first, self._open = False, {} if self._follower.settled else problems
+        elif self._follower.reads > reads:
+            yield from self._changes(problems, len(problems) if self._follower.settled else final)
+
+    def _changes(self, problems: _Problems, final: int) -> Iterator[bytes]:
+        """The problems that are gone, and those that are new among the first ones."""
+        gone = [one for key, one in self._open.items() if key not in problems]
+        new = {key: one for key, one in islice(problems.items(), final) if key not in self._open}
+        left = {key: one for key, one in self._open.items() if key in problems}
+        self._open = {} if self._follower.settled else left | new
+        if gone or new:
+            yield event("problems", {"gone": gone, "added": list(new.values())})
 
 
-def whole_message(place: Place, index: int, *, outside: bool) -> dict[str, Any]:
-    """One message with nothing cut. Of several outside of the conversation at one index, the first.
+def messages(place: Place) -> Iterator[Numbered]:
+    """All messages of a session in the order of the stream, in which their numbers count from 0.
 
     Raises:
-        NotFound: there is none with this index.
+        NotFound: the session is gone.
+        StorageFailed: it cannot be read.
     """
-    found = place.workspace.messages(place.ref, index, index, asides=outside)
-    one = next((one for one in found if one.outside == outside), None)
-    if one is None:
-        raise NotFound(f"no message {index} in this session", hint="reload the session")
-    return item_of(one, WHOLE)
+    return numbered(place.workspace.read(place.ref), asides=True, inherited=True)
+
+
+def message_at(place: Place, at: int) -> Numbered:
+    """A message by its number.
+
+    Raises:
+        NotFound: there is none with this number.
+    """
+    found = next(islice(messages(place), at, None), None)
+    if found is None:
+        raise NotFound(f"no message {at} in this session", hint="reload the session")
+    return found
+
+
+def whole_message(place: Place, at: int) -> dict[str, Any]:
+    """One message with nothing cut.
+
+    Raises:
+        NotFound: there is none with this number.
+    """
+    return item_of(message_at(place, at), at, WHOLE)

@@ -46,6 +46,7 @@ AT_ONCE = 100
 FOREIGN = tuple(one.name for one in registry.AGENTS)
 """The kinds that are archived by default."""
 ARCHIVABLE = ("amplifier", *FOREIGN)
+"""The kinds that can be archived."""
 
 _RELISTED = {one.name: one.relisted for one in registry.AGENTS if one.relisted is not None}
 
@@ -168,9 +169,45 @@ class Archive:
             index = archive_index.load(self.folder, self._fs)
             for layout in self._sessions.layouts:
                 if layout.name in kinds:
-                    self._run(layout, choice, index, report, passed)
+                    self._run(layout, lambda group: _is_chosen(group[0], choice), index, report, passed)
             self._complete(index)
         return report
+
+    def keep(self, ref: SessionRef) -> Archived:
+        """Archive one session, chosen or not, with those of its sub-agents whose files belong to it.
+
+        Durability: as `run`.
+
+        Raises:
+            Unsupported: sessions of its kind cannot be archived.
+            NotFound: it has no content, or is gone.
+            StorageFailed: it cannot be read.
+        """
+        if ref.kind not in ARCHIVABLE:
+            hint = f"kinds that can be: {', '.join(ARCHIVABLE)}"
+            raise Unsupported(f"sessions of kind {ref.kind} cannot be archived", hint=hint)
+        report = ArchiveReport()
+        with self._locked("archive keep"):
+            index = archive_index.load(self.folder, self._fs)
+            layout = self._sessions.layout_of(ref)
+            self._run(layout, lambda group: any(one.ref == ref for one in group), index, report)
+            self._complete(index)
+        for _, reason in report.failed:
+            raise StorageFailed(f"the session cannot be archived: {reason}", session=ref.session_id)
+        found = self.entry_of(ref)
+        if found is None:
+            raise NotFound("the session has no content to archive", session=ref.session_id, path=ref.locator)
+        return found
+
+    def entry_of(self, ref: SessionRef) -> Archived | None:
+        """The entry of a session, which may be that of the session that it belongs to; None if it has none."""
+        home = str(self._sessions.layout_of(ref).home)
+        for one in archive_index.load(self.folder, self._fs).values():
+            if one.home == home and one.kind == ref.kind and one.project == ref.project:
+                ids = {one.session_id, *(each.summary().ref.session_id for each in one.sessions)}
+                if ref.session_id in ids:
+                    return one
+        return None
 
     def entries(self) -> list[Archived]:
         """What is archived, the last one first."""
@@ -293,18 +330,18 @@ class Archive:
     def _run(
         self,
         layout: Layout,
-        choice: Choice,
+        wanted: Callable[[list[Summary]], bool],
         index: dict[str, Archived],
         report: ArchiveReport,
-        passed: Callable[[int], object],
+        passed: Callable[[int], object] = lambda count: None,
     ) -> None:
-        """Archive the sessions of a layout."""
+        """Archive the wanted sessions of a layout; one is given with those of its sub-agents behind it."""
         state = self._state(layout.name, str(layout.home))
         scratch = os.path.join(state, "made")
         source = ArchiveLayout(layout, self._fs, scratch, self._packed)
         summaries, failure = gathered(self._sessions.catalog.summaries(layout))
         report.failure = report.failure or failure
-        groups = [one for one in _groups(source, summaries) if _is_chosen(one[0], choice)]
+        groups = list(filter(wanted, _groups(source, summaries)))
         names = _Homes(layout)
         engine = Engine(
             source, self._remote, state_dir=state, rules=archive.RULES, projects=names, fs=self._fs

@@ -19,14 +19,20 @@ from sessionary.layouts import trash
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Changes, Forked, MovedAside, Rewinding
+from sessionary.layouts.base import LINES, Capability, Changes, Forked, MovedAside, Rewinding
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
+from sessionary.workspace.stores import IN_PROJECTS
 
 if TYPE_CHECKING:
     from sessionary.layouts.amplifier import ForkResult, Repaired, Rewound, SessionStore, Undone
+    from sessionary.layouts.sync import SyncLayout
     from sessionary.sync.conflict_copies import BroughtIn
+
+REPAIR, COPY, REWIND, FORK, TRASH = "repair", "copy", "rewind", "fork", "trash"
+RENAME, TAG, STAR, EXPORT, ARCHIVE = "rename", "tag", "star", "export", "archive"
+"""The operations on one session, as `operations` names them."""
 
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 _IN_PLACE = {METADATA, METADATA + BACKUP}
@@ -120,6 +126,33 @@ class Change(NamedTuple):
     next: bool
 
 
+def operations(sessions: Sessions, ref: SessionRef, fs: Fs) -> frozenset[str]:
+    """The names of the operations that the layout of a session grants; see `Workspace.operations`."""
+    from sessionary.layouts.agents.reading import AgentLayout
+    from sessionary.workspace.archive import ARCHIVABLE
+
+    found = {TAG, STAR, EXPORT}
+    if ref.kind not in IN_PROJECTS:
+        found.add(RENAME)
+    if sessions.archived.place_of(ref) is not None:
+        return frozenset(found)
+    layout = sessions.layout_of(ref)
+    if ref.kind in ARCHIVABLE:
+        found.add(ARCHIVE)
+    if Capability.CHANGES in layout.capabilities:
+        found |= {REPAIR, REWIND, FORK, TRASH}
+        for one in sessions.changing(ref):
+            found -= one.refused(ref)
+    elif ref.kind in IN_PROJECTS:
+        from sessionary.sync.conflict_copies import find
+
+        own = _sync_layout(sessions, ref)
+        found |= {REPAIR} if own is not None and find(own, ref, fs) else set()
+    elif isinstance(layout, AgentLayout) and ref.locator.endswith(LINES):
+        found.add(COPY)
+    return frozenset(found)
+
+
 def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore:
     """The store of a session.
 
@@ -161,7 +194,7 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
     own = sessions.layout_of(ref)
     by_store = sessions.grants(ref, Capability.CHANGES) and not isinstance(own, Changes)
     store = store_of(ref, fs, "repair") if by_store else None
-    layout = next((one for one in sessions.sync_layouts() if one.name == ref.kind), None)
+    layout = _sync_layout(sessions, ref)
     copies = bring_in(layout, ref, dry_run=dry_run, fs=fs) if layout is not None else []
     if store is not None:
         done = store.repair(ref.session_id, dry_run=dry_run, **how)
@@ -176,6 +209,10 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
         problem for problem in sessions.layout_of(ref).check(ref) if problem.severity > Severity.note
     ]
     return Repair(ref, dry_run, copies, remaining)
+
+
+def _sync_layout(sessions: Sessions, ref: SessionRef) -> SyncLayout | None:
+    return next((one for one in sessions.sync_layouts() if one.name == ref.kind), None)
 
 
 def _moved_aside(

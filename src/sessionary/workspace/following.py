@@ -58,10 +58,14 @@ class Follower:
 
     Attributes:
         messages: the number of messages in the conversation.
+        reads: how often the session was read.
+        settled: False if the problems of the last read are yielded by the next one again, or are gone then.
     """
 
     def __init__(self, layout: Layout, ref: SessionRef) -> None:
         self.messages: int = 0
+        self.reads: int = 0
+        self.settled: bool = True
         self._layout, self._ref = layout, ref
         self._state = b""
         self._cursor: Cursor | None = None
@@ -82,6 +86,7 @@ class Follower:
         if state and state == self._state:
             return
         self._state = state
+        self.reads, self.settled = self.reads + 1, False
         position, index, turn = self._mark
         for item in self._layout.read(self._ref, self._cursor):
             if isinstance(item, Reset):
@@ -89,7 +94,7 @@ class Follower:
                 position, index, turn = self._mark
                 yield item
             elif isinstance(item, Cursor):
-                self._cursor, self._mark = item, (position, index, turn)
+                self._cursor, self._mark, self.settled = item, (position, index, turn), True
             elif isinstance(item, Problem):
                 yield item
             elif isinstance(item, Message | Aside | Inherited):

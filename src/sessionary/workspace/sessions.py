@@ -256,10 +256,6 @@ class Sessions:
         """True if the layout of a session stores the name that a user gave to it."""
         return self.grants(ref, Capability.CHANGES) and not self.changing(ref)
 
-    def allows(self, ref: SessionRef, operation: str) -> bool:
-        """False for ``rewind`` and ``fork`` of a session whose framework has to do that itself."""
-        return not any(operation in layout.refused(ref) for layout in self.changing(ref))
-
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
         """Refuse an operation on a session whose layout does not grant the capability for it.
 

@@ -672,6 +672,15 @@ class Workspace(Sessions):
 
     # -- changing
 
+    def operations(self, ref: SessionRef) -> frozenset[str]:
+        """The names of what may be done with a session beside reading it.
+
+        Of ``repair``, ``rewind``, ``fork``, ``rename``, ``tag``, ``star``, ``export``, ``trash`` and ``archive`` those
+        that its layout grants; ``copy``: a mended copy. ``repair`` of the kinds in projects merges conflict copies, and
+        is granted where there are any.
+        """
+        return changes.operations(self, ref, self._fs)
+
     def _store(self, ref: SessionRef, operation: str) -> SessionStore:
         """The store of a session that may be changed."""
         self.require(ref, Capability.CHANGES, operation)

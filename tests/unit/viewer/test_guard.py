@@ -19,7 +19,13 @@ ROUTES = (
     "/api/search?q=x",
     "/api/session/0/stream",
     "/api/session/0/message/0",
+    "/api/session/0/message/0/image/0",
     "/api/session/0/health",
+    "/api/session/0/files",
+    "/api/session/0/usage",
+    "/api/session/0/branches",
+    "/api/session/0/records",
+    "/api/session/0/export",
     "/api/session/0/resume",
     "/api/session/0/actions",
 )

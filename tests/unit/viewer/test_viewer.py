@@ -12,7 +12,6 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
-from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.viewer import finding, listing, transcript
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
@@ -179,6 +178,7 @@ def test_a_record_that_is_no_message_is_shown_as_it_is_stored(client: TestClient
 def test_the_whole_of_a_message_is_one_request_away(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", MESSAGES)
     found = client.get(f"/api/session/{key(client, 'one')}/message/2").json()
+    assert found["at"] == 2
     assert found["parts"][0]["text"].split("\n") == [str(number) for number in range(100)]
     assert client.get(f"/api/session/{key(client, 'one')}/message/99").status_code == 404
 
@@ -362,97 +362,29 @@ def test_the_command_to_continue_is_refused_with_the_reason(client: TestClient, 
     assert found.json()["command"][-1].endswith("one")
 
 
-def act(client: TestClient, session: str, action: str, **given: Any) -> Any:
-    return client.post(f"/api/session/{key(client, session)}/actions/{action}", json=given)
+def test_a_problem_goes_when_its_line_is_completed_or_removed(library: Library, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES, tail=b'{"role": "user", "con')
+    stream = following(library, "one")
+    (_, shown), ready = next(stream), next(stream)
+    (torn,) = [item for item in shown if "problem" in item]
+    assert (torn["line"], ready[0]) == (5, "ready")
+    with (folder / "transcript.jsonl").open("ab") as file:
+        file.write(b'tent": "whole now"}\n')
+    name, data = next(stream)
+    assert (name, data[0]["at"], data[0]["parts"][0]["text"]) == ("items", 4, "whole now")
+    assert next(stream) == ("problems", {"gone": [torn], "added": []})
+    stream.close()  # type: ignore[attr-defined]
 
 
-def test_a_repair_is_previewed_done_and_undone(client: TestClient, tmp_path: Path) -> None:
-    folder = write(tmp_path, "one", MESSAGES, tail=b'{"role": "us')
-    before = (folder / "transcript.jsonl").read_bytes()
-    preview = act(client, "one", "repair").json()
-    assert (preview["changed"], preview["fixes"][0]["line"]) == (True, 5)
-    assert "undo" not in preview
-    assert (folder / "transcript.jsonl").read_bytes() == before
-    done = act(client, "one", "repair", dry_run=False).json()
-    assert done["remaining"] == []
-    assert listed(client)[1][0]["health"] in ("ok", "note")
-    assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "repair"
-    assert (folder / "transcript.jsonl").read_bytes() == before
-    assert client.post(f"/api/undo/{done['undo']}", json={}).status_code == 404
-
-
-def test_a_session_is_renamed_rewound_and_moved_to_the_trash(client: TestClient, tmp_path: Path) -> None:
-    folder = write(tmp_path, "one", MESSAGES + MESSAGES, name="Old")
-    assert act(client, "one", "rename", name="New").json() == {"before": "Old"}
-    assert listed(client)[1][0]["title"] == "Old"
-    assert act(client, "one", "rename", name="New", dry_run=False).json() == {"before": "Old"}
-    assert listed(client)[1][0]["title"] == "New"
-    assert act(client, "one", "rewind", turn=1).json()["messages_dropped"] == 4
-    assert act(client, "one", "rewind", turn=1, dry_run=False).json()["messages_kept"] == 4
-    assert act(client, "one", "rewind").status_code == 400
-    assert act(client, "one", "trash").json()["messages"] == 4
-    gone = act(client, "one", "trash", dry_run=False).json()
-    assert not folder.exists()
-    assert listed(client)[0]["total"] == 0
-    assert client.post(f"/api/undo/{gone['undo']}", json={}).status_code == 200
-    assert folder.exists()
-
-
-def test_a_read_only_server_changes_nothing(tmp_path: Path) -> None:
-    folder = write(tmp_path, "one", MESSAGES, tail=b"{")
-    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
-    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
-    client = TestClient(viewer_app(library, TOKEN, 80, read_only=True), headers=headers)
-    assert client.get(f"/api/session/{key(client, 'one')}/actions").json() == []
-    for name in ("repair", "rewind", "rename", "trash"):
-        refused = client.post(
-            f"/api/session/{key(client, 'one')}/actions/{name}", json={"turn": 0, "dry_run": False}
-        )
-        assert refused.status_code == 409
-        assert "--read-only" in refused.json()["hint"]
-    assert client.post("/api/undo/0", json={}).status_code == 409
-    assert (folder / "transcript.jsonl").read_bytes().endswith(b"{")
-
-
-def test_sessions_of_other_agents_are_only_read(client: TestClient, tmp_path: Path) -> None:
-    file = tmp_path / "projects" / "-p" / "0b3c8a52-0000-4000-8000-000000000001.jsonl"
-    file.parent.mkdir(parents=True)
-    record = {
-        "type": "user",
-        "uuid": "u",
-        "parentUuid": None,
-        "sessionId": file.stem,
-        "message": {"role": "user", "content": "hi"},
-    }
-    file.write_text(json.dumps(record) + "\n{")
-    assert listed(client)[1][0]["kind"] == "claude_code"
-    assert client.get(f"/api/session/{key(client, file.stem)}/actions").json() == []
-    assert act(client, file.stem, "trash", dry_run=False).status_code == 409
-    assert file.exists()
-
-
-@pytest.mark.parametrize(
-    ("framework", "actions"),
-    [
-        ("openai-agents", ["repair", "rewind", "rename", "trash"]),
-        ("langgraph", ["repair", "rename", "trash"]),
-    ],
-)
-def test_sessions_of_frameworks_are_changed_and_undone(
-    client: TestClient, tmp_path: Path, framework: str, actions: list[str]
-) -> None:
-    one = RecordJournal(tmp_path / framework, framework, "one", durability="none")
-    for text in ("a", "b"):
-        one.change(lambda _, text=text: Change(add=[{"role": "user", "content": text}]))  # type: ignore[misc]
-    assert client.get(f"/api/session/{key(client, 'one')}/actions").json() == actions
-    if "rewind" in actions:
-        done = act(client, "one", "rewind", turn=1, dry_run=False).json()
-        assert (done["messages_dropped"], len(one.state().values())) == (1, 1)
-        assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "rewind"
-        assert len(one.state().values()) == 2
-    else:
-        assert act(client, "one", "rewind", turn=1, dry_run=False).status_code == 409
-    done = act(client, "one", "trash", dry_run=False).json()
-    assert listed(client)[1] == []
-    assert client.post(f"/api/undo/{done['undo']}", json={}).json()["operation"] == "trash"
-    assert len(one.state().values()) == 2
+def test_a_line_that_is_damaged_for_good_is_told_while_following(library: Library, tmp_path: Path) -> None:
+    folder = write(tmp_path, "one", MESSAGES)
+    stream = following(library, "one")
+    assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]
+    with (folder / "transcript.jsonl").open("ab") as file:
+        file.write(b'broken\n{"role": "user", "content": "after"}\n')
+    name, data = next(stream)
+    assert (name, data[0]["parts"][0]["text"]) == ("items", "after")
+    name, data = next(stream)
+    assert (name, data["gone"], [one["line"] for one in data["added"]]) == ("problems", [], [5])
+    assert next(stream)[0] == "row"
+    stream.close()  # type: ignore[attr-defined]

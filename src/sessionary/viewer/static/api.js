@@ -40,6 +40,11 @@ export async function post(path, document) {
   return (await ask(path, { method: "POST", body: JSON.stringify(document) })).json();
 }
 
+// Bytes that the page shows from memory: an address in the page could not bear the token.
+export async function blob(path) {
+  return (await ask(path)).blob();
+}
+
 async function pieces(path, signal, end, take) {
   const reader = (await ask(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

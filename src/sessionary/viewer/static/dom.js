@@ -19,6 +19,8 @@ export function setHtml(element, cleaned) {
   element.innerHTML = policy.createHTML(cleaned);
 }
 
+export const failed = (error) => el("p", { class: "problem", role: "alert" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null);
+
 export const byId = (id) => document.getElementById(id);
 
 export function ago(text) {

@@ -1,6 +1,7 @@
 // One message of a transcript as an element.
 import { get, post } from "./api.js";
 import { clock, copy, el, quantity, setHtml } from "./dom.js";
+import { drawImages } from "./images.js";
 
 const LONG_EDIT = 40, MOST = 300_000;
 const waiting = [];
@@ -40,16 +41,34 @@ function addCopies(element) {
 
 export const textOf = (item) => (item.parts || []).filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
 export const hasError = (item) => Boolean(item.problem) || (item.parts || []).some((part) => part.error || part.result?.error);
-export const isPrompt = (item) => item.origin === "person" && !item.outside && !item.inherited;
+export const isPrompt = (item) => item.origin === "person" && !item.inherited;
 
-export function drawItem(item, at, { link, before, base }) {
+// The result of a call is shown with the call, wherever it is stored. Returns the message that holds it now.
+export function pair(item, calls) {
+  const left = [];
+  let holder = null;
+  for (const part of item.parts || []) {
+    if (part.kind === "call" && part.id) calls.set(part.id, [part, item]);
+    const found = part.kind === "result" && part.id ? calls.get(part.id) : undefined;
+    if (found && !found[0].result) {
+      found[0].result = part;
+      found[0].resultItem = item;
+      item.heldBy = holder = found[1];
+    } else left.push(part);
+  }
+  if (item.parts) item.parts = left;
+  return holder;
+}
+
+export function drawItem(item, { link, before, base, forks, tokens }) {
   if (item.problem)
-    return el("div", { class: "problem", role: "article" }, `${item.text}${item.line ? ` (line ${item.line})` : ""}`);
-  if (item.origin === "compaction") return divider(item);
+    return el("div", { class: `problem ${item.problem}`, role: "article" }, `${item.text}${item.line ? ` (line ${item.line})` : ""}`);
+  if (item.origin === "compaction") return divider(item, tokens);
   const quiet = before && before.origin === item.origin && before.turn === item.turn && !before.problem && !item.parts.some((part) => part.kind === "text");
   const box = el("article", { class: `message ${item.origin}${item.outside ? " outside" : ""}${item.inherited ? " inherited" : ""}${quiet ? " quiet" : ""}`, tabindex: "-1" });
   if (!quiet) box.append(head(item, link));
   for (const part of item.parts) box.append(drawPart(part, item, base));
+  if (forks) box.append(forks);
   return box;
 }
 
@@ -57,16 +76,16 @@ function head(item, link) {
   const more = [item.outside ? "left branch" : "", item.inherited ? "of the session it was forked from" : "", item.model || "",
     item.tokens ? `${quantity(item.tokens.in)} in · ${quantity(item.tokens.out)} out` : ""].filter(Boolean);
   return el("header", {},
-    el("b", {}, item.origin === "person" ? `${item.turn ? `${item.turn}. ` : ""}${item.speaker}` : item.speaker),
+    el("b", {}, item.origin === "person" ? `${item.turn && !item.outside ? `${item.turn}. ` : ""}${item.speaker}` : item.speaker),
     el("span", { class: "more" }, more.join(" · ")),
     el("span", { class: "tools" },
       el("button", { title: "Copy the text", onclick: (event) => copy(textOf(item), event.target) }, "copy"),
-      item.outside || item.inherited ? null : el("button", { title: "Copy a link to this message", onclick: (event) => copy(`${location.origin}/${link(item)}`, event.target) }, "link")),
+      el("button", { title: "Copy a link to this message", onclick: (event) => copy(`${location.origin}/${link(item)}`, event.target) }, "link")),
     item.time ? el("time", { datetime: item.time, title: item.time }, clock(item.time)) : null);
 }
 
-function divider(item) {
-  const box = el("div", { class: "divider", role: "article" }, el("span", {}, "Compacted here"));
+function divider(item, tokens) {
+  const box = el("div", { class: "divider", role: "article" }, el("span", {}, `Compacted here${tokens || ""}`));
   const text = el("div", { class: "text", dir: "auto" });
   const part = item.parts.find((one) => one.kind === "text");
   if (part) box.append(fold(part, "The summary that replaces what was before", () => { render(part, text); return text; }));
@@ -88,6 +107,7 @@ function drawPart(part, item, base) {
   if (part.kind === "thinking") return fold(part, `Thinking · ${part.text.slice(0, 90).replaceAll("\n", " ")}`, () => { const text = el("div", { class: "text thought", dir: "auto" }); render(part, text); return text; });
   if (part.kind === "call") return drawCall(part, item, base);
   if (part.kind === "result") return fold(part, summaryOf("Result", part.text, part.error), () => resultOf(part, item, base), part.error);
+  if (part.images) return drawImages(part, item, base);
   if (part.text) return fold(part, summaryOf(part.name, part.text), () => el("pre", {}, part.text));
   return el("p", { class: "other" }, `[${part.name}]`);
 }
@@ -124,6 +144,7 @@ function diffOf(text) {
 function resultOf(part, item, base) {
   const box = el("div", { class: `result${part.error ? " failed" : ""}` }, el("pre", {}, part.text || "(empty)"));
   if (part.hidden) box.append(el("p", { class: "gap" }, `… ${part.hidden.toLocaleString("en")} more lines`), el("pre", {}, part.tail));
+  if (part.images) box.append(drawImages(part, item, base));
   if (part.cut) box.append(whole("show all of it", item, base, (full) => full.find((one) => one.kind === "result" && one.id === part.id)?.text));
   return box;
 }
@@ -131,7 +152,7 @@ function resultOf(part, item, base) {
 function whole(label, item, base, pick) {
   return el("button", { class: "whole", onclick: async (event) => {
     try {
-      const full = await get(`${base}/message/${item.index}${item.outside ? "?outside=1" : ""}`);
+      const full = await get(`${base}/message/${item.at}`);
       event.target.replaceWith(el("pre", { class: "all" }, pick(full.parts) ?? "(gone)"));
     } catch (error) { event.target.textContent = error.message; }
   } }, label);

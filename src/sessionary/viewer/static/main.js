@@ -1,8 +1,9 @@
 // The page: addresses, keys, search, and what is open.
-import { get, takeToken } from "./api.js";
-import { drawActions } from "./actions.js";
-import { byId, copy, el, plural } from "./dom.js";
-import { HEALTH, SessionList } from "./list.js";
+import { takeToken } from "./api.js";
+import { KEYS as ACTION_KEYS, actionsOf, undoLatest } from "./actions.js";
+import { byId, el, failed, plural } from "./dom.js";
+import { Drawer } from "./drawer.js";
+import { SessionList } from "./list.js";
 import { showOverview } from "./overview.js";
 import { showCharts } from "./charts.js";
 import { chooseOther, showDiff } from "./diff.js";
@@ -10,22 +11,23 @@ import { hasError, isPrompt } from "./item.js";
 import { Search } from "./search.js";
 import { Session } from "./session.js";
 
-let list, search, session = null;
+let list, search, drawer, session = null;
 
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
   ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter goes on"], ["l", "skim: prompts and final answers"],
-  ["b", "messages of left branches"], ["d", "health and changes"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
+  ["b", "messages of left branches"], ["Enter", "open or fold the marked message"], ["w", "follow, or pause"], ["d", "health"], ["i", "files, usage, branches, records"],
+  ["a", "what can be changed"], ["X W F", "repair, rewind, fork"], ["n t s", "name, tags, star"], ["x A D", "export, archive, trash"], ["U", "undo the last change"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
 
 function route() {
-  const found = /^#\/s\/(\w+)(?:\/(\d+))?$/.exec(location.hash);
+  const found = /^#\/s\/(\w+)(?:\/(m?)(\d+))?$/.exec(location.hash);
   const row = found && list.byKey.get(found[1]);
-  const at = found?.[2] === undefined ? undefined : Number(found[2]);
-  if (row && session?.row.key === row.key) { if (at !== undefined && !session.goTo(at)) session.wanted = at; return; }
+  const wanted = found?.[3] === undefined ? undefined : { [found[2] ? "at" : "index"]: Number(found[3]) };
+  if (row && session?.row.key === row.key) { if (wanted && !session.goTo(wanted)) session.wanted = wanted; return; }
   session?.close();
   session = null;
-  byId("drawer").hidden = true;
+  drawer.close();
   document.body.classList.toggle("reading", Boolean(found));
   if (showPage()) return;
   if (!row) {
@@ -34,7 +36,7 @@ function route() {
     return;
   }
   document.title = `${row.title || row.id} · Sessionary`;
-  session = new Session(row, list, { at, drawer: showDrawer });
+  session = new Session(row, list, { wanted, drawer });
   session.open();
   list.show(row.key);
 }
@@ -61,42 +63,22 @@ function welcome() {
     damaged ? el("p", {}, el("button", { onclick: () => { list.filters.chosen = { health: "damaged" }; list.filter(); } }, `${plural(damaged, "session")} damaged: show`)) : null);
 }
 
-async function showDrawer(name, data) {
-  const drawer = byId("drawer"), body = el("div", { class: "body" });
-  drawer.replaceChildren(el("header", {}, el("h2", {}, name === "health" ? "Health and changes" : "Continue this session"), el("button", { "aria-label": "Close", onclick: closeDrawer }, "×")), body);
-  drawer.hidden = false;
-  if (name === "health") {
-    try { body.append(...await drawActions(session, changed), ...drawProblems((await get(`${session.base}/health`)).problems)); } catch (error) { body.append(failed(error)); }
-  } else if (data.error) body.append(failed(data.error));
-  else body.append(el("pre", {}, data.line), el("button", { onclick: (event) => copy(data.line, event.target) }, "copy"), ...(data.problems.length ? drawProblems(data.problems) : []));
-  drawer.querySelector("button").focus();
-}
-
 // After a change the list is read again; the notice with its undo stays in sight.
-async function changed(name, notice) {
+async function changed(of) {
+  of.granted = undefined;
   await list.refresh();
-  const row = list.byKey.get(session?.row.key);
-  if (session && row) { session.row = row; session.drawHead(); }
-  const drawer = byId("drawer");
-  if (session && row) for (const old of drawer.querySelectorAll(".found")) old.remove();
-  if (session && row) drawer.querySelector(".body").append(...drawProblems((await get(`${session.base}/health`)).problems));
-  notice.scrollIntoView({ block: "nearest" });
+  const row = list.byKey.get(of.row.key);
+  if (session !== of) return;
+  if (row) { session.row = row; session.head.draw(); }
+  else session.head.say("This session is not in the list any more.");
 }
 
-const failed = (error) => el("p", { class: "problem" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null);
-
-function drawProblems(problems) {
-  if (!problems.length) return [el("p", {}, "No problems were found.")];
-  return problems.map((one) => el("section", { class: "found" },
-    el("p", {}, el("b", {}, (HEALTH[one.severity] || HEALTH.ok)[1] === "ok" ? "note" : HEALTH[one.severity][1]), ` · ${one.code}`),
-    el("p", {}, one.message),
-    el("p", { class: "more" }, `${one.path}${one.line ? `, line ${one.line}` : ""}${one.byte === null ? "" : `, byte ${one.byte}`}`),
-    one.repair ? el("p", { class: "hint" }, one.repair) : null));
-}
-
-function closeDrawer() {
-  byId("drawer").hidden = true;
-  session?.body.focus();
+async function actByKey(names) {
+  const of = session;
+  try {
+    const { names: granted } = await actionsOf(of);
+    await drawer.act(names.find((name) => granted.includes(name)) || names[0]);
+  } catch (error) { of.head.say(error.message); }
 }
 
 function showKeys() {
@@ -109,8 +91,10 @@ function act(key) {
   const inSession = {
     j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(isPrompt, 1), K: () => session.jump(isPrompt, -1),
     e: () => session.jump(hasError, 1), E: () => session.jump(hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
-    f: () => session.find.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => showDrawer("health"), y: () => session.copyMarked(), R: () => session.resume(null),
+    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => undoLatest(session, drawer),
+    w: () => session.toggleFollow(), y: () => session.copyMarked(), R: () => drawer.open("resume", true), Enter: () => session.openMarked(),
   };
+  for (const [name, names] of Object.entries(ACTION_KEYS)) inSession[name] = () => actByKey(names);
   inSession["}"] = inSession.J;
   inSession["{"] = inSession.K;
   const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), o: () => (location.hash = "#/overview"), "?": showKeys };
@@ -125,10 +109,11 @@ function onKey(event) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
     if (event.target.id === "search") { search.clear(); event.target.blur(); }
-    else if (!byId("drawer").hidden) closeDrawer();
+    else if (drawer.isOpen) drawer.close();
     else if (!typing) location.hash = "#/";
     return;
   }
+  if (event.key === "Enter" && (!session?.body.contains(event.target) || event.target.closest("button, a, summary"))) return;
   if (!typing && act(event.key)) event.preventDefault();
 }
 
@@ -151,6 +136,7 @@ function askForLink(error) {
 async function begin() {
   if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
   takeToken();
+  drawer = new Drawer({ session: () => session, changed });
   list = new SessionList((key) => (location.hash = `#/s/${key}`));
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);

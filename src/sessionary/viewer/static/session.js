@@ -1,116 +1,154 @@
 // A session: its transcript, and how to move in it.
-import { events, get } from "./api.js";
-import { byId, bytes, clock, copy, dollars, el, plural, quantity } from "./dom.js";
-import { drawItem, hasError, isPrompt, textOf } from "./item.js";
-import { HEALTH, projectOf } from "./list.js";
+import { get } from "./api.js";
+import { addAgents, drawAgent } from "./agents.js";
+import { byId, copy, el, quantity } from "./dom.js";
+import { Find } from "./find.js";
+import { Head } from "./head.js";
+import { forgetImages } from "./images.js";
+import { drawItem, isPrompt, pair, textOf } from "./item.js";
+import { follow } from "./live.js";
 import { VirtualList } from "./virtual.js";
 
-const AT_END = 60, INLINE = 200;
+const AT_END = 60; // pixels from the end within which the page stays at the end
 
 export class Session {
-  constructor(row, list, { at, drawer }) {
+  constructor(row, list, { wanted, drawer }) {
     this.row = row;
     this.list = list;
     this.base = `/api/session/${row.key}`;
-    this.wanted = at;
+    this.wanted = wanted;
     this.drawer = drawer;
     this.items = [];
     this.view = [];
     this.calls = new Map();
     this.skim = false;
-    this.branches = false;
+    this.branches = false; // all messages of branches that were left
+    this.branch = null; // the one branch that is shown
+    this.forks = new Map();
     this.following = true;
     this.at = 0;
     this.ended = new AbortController();
   }
 
   open() {
-    this.head = el("div", { class: "session-head" });
-    this.body = el("div", { class: "scroll transcript", role: "feed", tabindex: "0", "aria-label": "Transcript" });
-    byId("main").replaceChildren(this.head, this.body);
+    this.body = el("div", { class: "scroll transcript", role: "feed", tabindex: "0", "aria-label": "Transcript", "aria-busy": "true" });
+    this.find = new Find(this);
+    this.head = new Head(this);
+    byId("main").replaceChildren(this.head.element, this.body);
     this.virtual = new VirtualList(this.body, { estimate: (at) => this.guess(at), draw: (at) => this.draw(at) });
-    this.virtual.onShow = (first) => { if (!this.virtual.goal) this.at = first; };
+    this.virtual.onShow = (first) => { if (!this.virtual.goal) this.at = first; if (this.find.wanted) this.find.mark(); };
     this.body.addEventListener("scroll", () => {
       const rest = this.body.scrollHeight - this.body.scrollTop - this.body.clientHeight;
       this.virtual.atEnd = this.following && this.ready && rest < AT_END;
     }, { passive: true });
-    this.drawHead();
+    this.head.draw();
+    this.head.say("");
     this.stream();
   }
 
   close() {
     this.ended.abort();
     this.virtual.close();
+    window.CSS.highlights?.delete("find");
+    forgetImages();
   }
+
+  // -- the stream
 
   async stream() {
-    try {
-      await events(`${this.base}/stream?follow=1`, this.ended.signal, (name, data) => this.take(name, data));
-      this.say("the server has ended", "");
-    } catch (error) {
-      if (error.name !== "AbortError") this.say(error.message, error.hint);
-    }
+    const live = (this.live = new AbortController());
+    this.ended.signal.addEventListener("abort", () => live.abort(), { once: true });
+    await follow(`${this.base}/stream?follow=1`, live.signal, {
+      take: (name, data) => this.take(name, data),
+      begin: () => { this.fresh = []; },
+      say: (words) => this.head.say(words),
+    });
+    if (this.live === live) { this.following = false; this.head.draw(); }
   }
 
-  say(message, hint) {
-    this.following = false;
-    byId("state").textContent = `${message}${hint ? `: ${hint}` : ""}`;
-    this.drawHead();
+  toggleFollow() {
+    this.following = !this.following;
+    if (this.following) { this.fresh = []; this.head.say(""); this.stream(); }
+    else this.live.abort();
+    this.head.draw();
   }
 
   take(name, data) {
-    if (name === "items") this.add(data);
-    else if (name === "reset") { this.items = []; this.calls.clear(); this.rebuild(); }
-    else if (name === "ready") { this.ready = true; this.addAgents(); this.drawHead(); if (!this.items.length) this.body.append(el("p", { class: "empty" }, "This session has no messages.")); }
-    else if (name === "row") { Object.assign(this.row, data); this.list.update(data); this.drawHead(); }
-    else if (name === "failed") this.say(data.message, data.hint);
+    if (name === "items") this.fresh ? this.fresh.push(...data) : this.add(data);
+    else if (name === "reset") { if (this.fresh) this.fresh = []; else this.empty(); }
+    else if (name === "ready") this.whole();
+    else if (name === "problems") this.changeProblems(data);
+    else if (name === "row") { Object.assign(this.row, data); this.list.update(data); if (this.ready && addAgents(this.items, this.row, this.list.rows)) this.rebuild(); this.head.draw(); }
+  }
+
+  // What was incomplete when it was read may have been completed, or repaired.
+  changeProblems({ gone, added }) {
+    const same = (one, other) => one.problem && one.line === other.line && one.text === other.text;
+    this.items = this.items.filter((item) => !gone.some((one) => same(item, one)));
+    for (const one of added) {
+      const at = one.line ? this.items.findLastIndex((item) => item.line && item.line <= one.line) : this.items.length - 1;
+      this.items.splice(at + 1, 0, one);
+    }
+    this.rebuild();
+    this.head.draw();
+  }
+
+  empty() {
+    this.items = [];
+    this.calls.clear();
+    this.rebuild();
+  }
+
+  // All that is stored has arrived. After a lost connection it replaces what was shown, and the place stays.
+  whole() {
+    this.ready = true;
+    this.body.setAttribute("aria-busy", "false");
+    if (this.fresh) {
+      const items = this.fresh, { at } = this.view[this.at] || {}, atEnd = this.virtual.atEnd;
+      this.fresh = null;
+      this.marked = undefined;
+      this.empty();
+      this.add(items);
+      if (atEnd) this.ends(true);
+      else if (at !== undefined) this.goTo({ at });
+    }
+    addAgents(this.items, this.row, this.list.rows);
+    this.rebuild();
+    this.head.draw();
+    if (!this.items.length) this.virtual.room.replaceChildren(el("p", { class: "empty" }, "This session has no messages."));
+    if (this.items.some((item) => item.outside)) this.readBranches();
   }
 
   add(batch) {
     for (const item of batch) {
       this.items.push(item);
-      this.pair(item);
+      const holder = pair(item, this.calls);
+      if (holder) { holder.height = undefined; this.redraw(holder); }
     }
     this.rebuild();
-    if (this.wanted !== undefined && this.goTo(this.wanted)) this.wanted = undefined;
-    if (this.ready) this.drawHead();
+    if (this.wanted && this.goTo(this.wanted)) this.wanted = undefined;
+    if (this.ready) this.head.draw();
   }
 
-  // The result of a call is shown with the call, wherever it is stored.
-  pair(item) {
-    const left = [];
-    for (const part of item.parts || []) {
-      if (part.kind === "call" && part.id) this.calls.set(part.id, [part, item]);
-      const found = part.kind === "result" && part.id ? this.calls.get(part.id) : undefined;
-      if (found && !found[0].result) {
-        found[0].result = part;
-        found[0].resultItem = item;
-        item.heldBy = found[1];
-        found[1].height = undefined;
-        const at = this.view.indexOf(found[1]);
-        if (at >= 0) this.virtual.redraw(at);
-      } else left.push(part);
-    }
-    item.parts = left;
-  }
+  // -- what is shown
 
   isShown(item) {
-    if (item.problem || item.sub) return !this.skim;
-    if (item.outside && !this.branches) return false;
+    if (item.problem || item.sub) return !this.skim && !(this.branch && item.sub);
+    if (this.branch ? !this.inBranch(item) : item.outside && !this.branches) return false;
     if (!item.parts.length) return false;
-    if (!this.skim) return true;
-    return isPrompt(item) || item.origin === "compaction" || (item.origin === "agent" && this.isFinal(item));
+    return !this.skim || isPrompt(item) || item.origin === "compaction" || this.finals.has(item);
   }
 
-  // The last words of the agent before the next prompt.
-  isFinal(item) {
-    return this.finals.has(item);
+  inBranch(item) {
+    return this.branch.shown.some(([first, last]) => item.at >= first && item.at <= last);
   }
 
+  // The last words of the agent before each next prompt.
   findFinals() {
     this.finals = new Set();
     let last = null;
     for (const item of this.items) {
+      if (this.branch ? !item.problem && !item.sub && !this.inBranch(item) : item.outside && !this.branches) continue;
       if (isPrompt(item)) { if (last) this.finals.add(last); last = null; }
       else if (item.origin === "agent" && textOf(item)) last = item;
     }
@@ -133,24 +171,12 @@ export class Session {
   }
 
   nearest(item) {
-    const from = this.items.indexOf(item);
-    for (let at = from; at >= 0; at--) {
-      const found = this.view.indexOf(this.items[at]);
-      if (found >= 0) return found;
+    const places = new Map(this.view.map((one, at) => [one, at]));
+    for (let at = this.items.indexOf(item); at >= 0; at--) {
+      const found = places.get(this.items[at]);
+      if (found !== undefined) return found;
     }
     return 0;
-  }
-
-  addAgents() {
-    const agents = this.list.rows.filter((row) => row.nested && row.parent === this.row.id && row.key !== this.row.key);
-    if (!agents.length) return;
-    agents.sort((a, b) => ((a.created || "") < (b.created || "") ? -1 : 1));
-    for (const row of agents) {
-      let at = this.items.length;
-      if (row.created) while (at > 0 && (this.items[at - 1].sub ? this.items[at - 1].sub.created : this.items[at - 1].time || "") > row.created) at--;
-      this.items.splice(at, 0, { sub: row, parts: [] });
-    }
-    this.rebuild();
   }
 
   guess(at) {
@@ -165,91 +191,74 @@ export class Session {
 
   draw(at) {
     const item = this.view[at];
-    const made = item.sub ? this.drawAgent(item) : drawItem(item, at, { link: (one) => this.link(one), before: this.view[at - 1], base: this.base });
+    const made = item.sub ? drawAgent(item, this.ended.signal)
+      : drawItem(item, { link: (one) => this.link(one), before: this.view[at - 1], base: this.base, forks: this.drawForks(item), tokens: item.origin === "compaction" ? this.compacted(item) : "" });
     if (item === this.marked) made.classList.add("marked");
+    made.tabIndex = -1;
     return made;
   }
 
-  drawAgent(item) {
-    const row = item.sub, body = el("div", { class: "body" });
-    const box = el("details", { class: "agent-session" }, el("summary", {}, el("b", {}, "Sub-agent "), row.title || row.id, el("span", { class: "more" }, [plural(row.messages, "message"), row.tokens ? `${quantity(row.tokens)} tok` : "", (HEALTH[row.health] || HEALTH.ok)[1]].filter(Boolean).join(" · "))), body);
-    box.open = Boolean(item.open);
-    const fill = async () => {
-      if (body.firstChild) return;
-      const base = `/api/session/${row.key}`, calls = new Map(), found = [];
-      body.append(el("p", {}, el("a", { href: `#/s/${row.key}` }, "open it by itself")));
-      await events(`${base}/stream`, this.ended.signal, (name, data) => { if (name === "items") found.push(...data); }).catch((error) => body.append(error.message));
-      for (const one of found) this.pair.call({ calls, view: [], virtual: null }, one);
-      const shown = found.filter((one) => one.problem || (one.parts.length && !one.outside));
-      shown.slice(0, INLINE).forEach((one, at) => body.append(drawItem(one, at, { link: () => `#/s/${row.key}/${one.index}`, before: shown[at - 1], base })));
-      if (shown.length > INLINE) body.append(el("p", {}, `… ${plural(shown.length - INLINE, "more message")}`));
-    };
-    if (box.open) fill();
-    box.addEventListener("toggle", () => { item.open = box.open; if (box.open) fill(); });
-    return el("div", { class: "sub", role: "article" }, box);
+  redraw(item) {
+    const at = this.view.indexOf(item);
+    if (at >= 0) this.virtual.redraw(at);
   }
+
+  // The size of the context before and after a compaction, as far as the messages state it.
+  compacted(item) {
+    const at = this.items.indexOf(item), stated = (one) => one.tokens && !one.outside;
+    const before = this.items.slice(0, at).findLast(stated), after = this.items.slice(at).find(stated);
+    return before && after ? `: ${quantity(before.tokens.in)} → ${quantity(after.tokens.in)} tokens` : "";
+  }
+
+  // -- branches
+
+  async readBranches() {
+    try { this.tree = await get(`${this.base}/branches`); } catch { return; }
+    this.forks = new Map();
+    for (const branch of this.tree.slice(1)) this.forks.set(branch.after, [...(this.forks.get(branch.after) || []), branch]);
+    for (const item of this.view) if (this.forks.has(item.at)) this.redraw(item);
+  }
+
+  drawForks(item) {
+    const shown = new Set(); // the branch that is shown, and those that lead to it
+    for (let one = this.branch; one?.number; one = this.tree[one.parent]) shown.add(one.number);
+    const some = (this.forks.get(item.at) || []).filter((branch) => !shown.has(branch.number));
+    if (!some.length || item.problem) return null;
+    return el("div", { class: "forks" }, ...some.map((branch) => el("button", { title: "Show the messages of this branch", onclick: () => this.showBranch(branch) }, `↳ ${branch.title || `branch ${branch.number}`} (${branch.messages})`)));
+  }
+
+  showBranch(branch) {
+    const from = branch || this.branch;
+    this.branch = branch?.number ? branch : null;
+    this.skim = false;
+    this.virtual.atEnd = false;
+    this.marked = undefined;
+    this.rebuild();
+    this.virtual.reset(this.view.length);
+    const first = this.branch ? this.view.findIndex((item) => item.outside) : -1;
+    const at = first >= 0 ? first : this.nearest(this.items.find((item) => item.at === from?.after));
+    if (this.view.length) this.mark(at);
+    this.head.draw();
+  }
+
+  // -- moving
 
   link(item) {
-    return `#/s/${this.row.key}/${item.index}`;
-  }
-
-  drawHead() {
-    const row = this.row, [sign, words] = HEALTH[row.health] || HEALTH.ok;
-    const facts = [row.kind, row.models.join(", "), projectOf(row), row.branch ? `⎇ ${row.branch}` : "", plural(row.messages, "message"), plural(row.turns, "turn"),
-      row.tokens ? `${quantity(row.tokens)} tokens` : "", dollars(row.cost), bytes(row.size), row.created ? clock(row.created) : ""].filter(Boolean);
-    const errors = this.items.filter(hasError).length, outside = this.items.filter((item) => item.outside).length;
-    const button = (label, title, pressed, act) => el("button", { title, "aria-pressed": pressed === null ? null : String(pressed), onclick: act }, label);
-    const back = el("a", { href: "#/", class: "back", "aria-label": "Back to the list" }, "‹");
-    const state = !this.ready ? "reading…" : this.following ? "following" : "";
-    this.head.replaceChildren(
-      el("div", { class: "line" }, back, el("h2", { dir: "auto" }, row.title || row.id), el("span", { class: "live" }, state)),
-      el("p", { class: "facts" }, facts.join(" · ")),
-      el("div", { class: "bar", role: "toolbar", "aria-label": "Session" },
-        el("button", { class: `health ${row.health === "ok" || row.health === "note" ? "well" : row.health}`, title: "Health (d)", onclick: () => this.drawer("health") }, `${sign} ${words}`),
-        button("Skim", "Prompts and final answers only (l)", this.skim, () => this.toggle("skim")),
-        outside ? button(`Branches ${outside}`, "Messages on branches that were left (b)", this.branches, () => this.toggle("branches")) : null,
-        button("Prompt ▲", "Previous prompt (K)", null, () => this.jump(isPrompt, -1)), button("▼", "Next prompt (J)", null, () => this.jump(isPrompt, 1)),
-        errors ? button(`Errors ${errors} ▲`, "Previous error (E)", null, () => this.jump(hasError, -1)) : null, errors ? button("▼", "Next error (e)", null, () => this.jump(hasError, 1)) : null,
-        this.findBox(),
-        el("a", { href: `#/charts/${row.key}`, title: "Times of tools, and what its kind has" }, "Charts"),
-        el("a", { href: `#/diff/${row.key}`, title: "Side by side with another session" }, "Compare with…"),
-        button("Resume…", "Copy the command that continues it (R)", null, (event) => this.resume(event.target))));
-  }
-
-  findBox() {
-    if (!this.find) {
-      this.find = el("input", { type: "search", class: "find", placeholder: "Find here  f", "aria-label": "Find in this session" });
-      this.find.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") { event.preventDefault(); this.jump((item) => this.finds(item), event.shiftKey ? -1 : 1, true); }
-        else if (event.key === "Escape") this.body.focus();
-      });
-    }
-    return this.find;
-  }
-
-  finds(item) {
-    const wanted = this.find.value.toLowerCase();
-    const texts = (item.parts || []).flatMap((part) => [part.text, part.telling, part.result?.text, part.result?.tail]);
-    return Boolean(wanted) && [item.problem ? item.text : "", ...texts].some((text) => text && text.toLowerCase().includes(wanted));
-  }
-
-  async resume(button) {
-    try {
-      const found = await get(`${this.base}/resume`);
-      const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-      const line = (found.folder && found.folder_exists ? `cd ${quote(found.folder)} && ` : "") + found.command.map(quote).join(" ");
-      this.drawer("resume", { line, problems: found.problems });
-      await copy(line, button);
-    } catch (error) { this.drawer("resume", { error }); }
+    return `#/s/${this.row.key}/${item.outside || item.inherited ? `m${item.at}` : item.index}`;
   }
 
   toggle(name) {
     this[name] = !this[name];
+    if (name === "branches") this.branch = null;
     this.rebuild();
-    this.drawHead();
+    this.head.draw();
   }
 
-  mark(at, place = "start") {
+  focus() {
+    (this.virtual.shown.get(this.view.indexOf(this.marked)) || this.body).focus({ preventScroll: true });
+  }
+
+  mark(at, { place = "start", focus = true } = {}) {
     const before = this.view.indexOf(this.marked);
     this.marked = this.view[at];
     this.at = at;
@@ -257,36 +266,56 @@ export class Session {
     this.virtual.atEnd = false;
     this.virtual.scrollTo(at, place);
     this.virtual.shown.get(at)?.classList.add("marked");
+    if (focus && !byId("drawer").contains(document.activeElement)) this.focus();
   }
 
   step(by) {
-    this.mark(Math.min(Math.max((this.marked ? this.view.indexOf(this.marked) : this.at - by) + by, 0), this.view.length - 1));
+    if (!this.view.length) return;
+    const from = this.marked && this.view.includes(this.marked) ? this.view.indexOf(this.marked) : this.at - by;
+    this.mark(Math.min(Math.max(from + by, 0), this.view.length - 1));
   }
 
-  jump(test, by, around = false) {
+  jump(test, by, { around = false, focus = true } = {}) {
     const start = this.marked && this.view.includes(this.marked) ? this.view.indexOf(this.marked) : this.at - (by > 0 ? 1 : 0);
     for (let step = 1; step <= this.view.length; step++) {
       let at = start + step * by;
       if (around) at = ((at % this.view.length) + this.view.length) % this.view.length;
       if (at < 0 || at >= this.view.length) return;
-      if (test(this.view[at])) { this.mark(at); return; }
+      if (test(this.view[at])) { this.mark(at, { focus }); return; }
     }
   }
 
   ends(last) {
-    this.mark(last ? this.view.length - 1 : 0, last ? "end" : "start");
+    if (!this.view.length) return;
+    this.mark(last ? this.view.length - 1 : 0, { place: last ? "end" : "start" });
     if (last) this.virtual.atEnd = this.following;
   }
 
-  goTo(index) {
-    const item = this.items.find((one) => one.index === index && !one.outside && !one.inherited && !one.problem && !one.sub);
+  // A message by its index in the conversation, or by its number among all messages; false if it has not arrived.
+  goTo({ index, at }) {
+    const item = this.items.find((one) => !one.problem && !one.sub && (at === undefined ? one.index === index && !one.outside && !one.inherited : one.at === at));
     if (!item) return false;
-    this.mark(this.nearest(item.heldBy || item));
+    const holder = item.heldBy && !item.parts.length ? item.heldBy : item;
+    if (!this.isShown(holder)) { // it is on a branch, or skimmed over
+      this.skim = false;
+      this.branch = null;
+      if (holder.outside) this.branches = true;
+      this.rebuild();
+      this.head.draw();
+    }
+    this.mark(this.nearest(holder));
     return true;
+  }
+
+  // Opens what is folded in the marked message, or folds all of it.
+  openMarked() {
+    const folds = [...(this.virtual.shown.get(this.view.indexOf(this.marked))?.querySelectorAll("details") || [])];
+    const open = folds.some((one) => !one.open);
+    for (const one of folds) one.open = open;
   }
 
   copyMarked() {
     const item = this.marked || this.view[this.at];
-    if (item?.parts) copy(textOf(item), null);
+    if (item?.parts) copy(textOf(item), null).then(() => this.head.say("Copied.")).catch(() => this.head.say("The browser did not allow to copy."));
   }
 }

@@ -138,9 +138,11 @@ export class VirtualList {
   redraw(at) {
     const element = this.shown.get(at);
     if (!element) return;
+    const focused = element === document.activeElement;
     this.observer.unobserve(element);
     element.remove();
     this.shown.delete(at);
-    this.plan();
+    if (focused) { this.show(); this.shown.get(at)?.focus({ preventScroll: true }); }
+    else this.plan();
   }
 }
