@@ -42,6 +42,22 @@ class Driver:
         """Delete a session."""
         raise NotImplementedError
 
+    def newest(self, session: str, count: int) -> list[str]:
+        """So many of the newest messages, the oldest of them first."""
+        raise NotImplementedError
+
+    def sessions(self) -> list[str]:
+        """The sessions, in the order of the framework."""
+        raise NotImplementedError
+
+    def take_back(self, session: str, count: int) -> None:
+        """Go back by so many messages, in the way of the framework."""
+        raise NotImplementedError
+
+    def fork(self, session: str, new: str) -> None:
+        """Begin a session with the messages of another one."""
+        raise NotImplementedError
+
     def files(self) -> list[Path]:
         """The files that hold sessions."""
         return [path for path in self.folder.rglob("*.records") if path.is_file()]
@@ -62,6 +78,13 @@ class _OpenAI(Driver):
 
     def delete(self, session: str) -> None:
         self.run(self.session(session).clear_session())
+
+    def newest(self, session: str, count: int) -> list[str]:
+        return [one["content"] for one in self.run(self.session(session).get_items(count))]
+
+    def take_back(self, session: str, count: int) -> None:
+        for _ in range(count):
+            self.run(self.session(session).pop_item())
 
 
 class OursOpenAI(_OpenAI):
@@ -103,6 +126,9 @@ class OursClaude(Driver):
     def delete(self, session: str) -> None:
         self.run(self.store.delete({"project_key": "p", "session_id": session}))
 
+    def sessions(self) -> list[str]:
+        return [one["session_id"] for one in self.run(self.store.list_sessions("p"))]
+
 
 class TheirsClaude(OursClaude):
     durable = False
@@ -127,10 +153,12 @@ class OursLangGraph(Driver):
         return DurableSaver(self.folder)
 
     def append(self, session: str, *texts: str, time: float | None = None) -> None:
+        config: Any = {"configurable": {"thread_id": session, "checkpoint_ns": ""}}
+        self._put(config, self.saver.get_tuple(config), *texts)
+
+    def _put(self, config: Any, found: Any, *texts: str) -> None:
         from langgraph.checkpoint.base import empty_checkpoint
 
-        config: Any = {"configurable": {"thread_id": session, "checkpoint_ns": ""}}
-        found = self.saver.get_tuple(config)
         before = found.checkpoint if found else empty_checkpoint()
         version = self.saver.get_next_version(before["channel_versions"].get("messages"), None)
         checkpoint = {
@@ -147,6 +175,20 @@ class OursLangGraph(Driver):
 
     def delete(self, session: str) -> None:
         self.saver.delete_thread(session)
+
+    def sessions(self) -> list[str]:
+        return list(dict.fromkeys(one.config["configurable"]["thread_id"] for one in self.saver.list(None)))
+
+    def take_back(self, session: str, count: int) -> None:
+        config: Any = {"configurable": {"thread_id": session, "checkpoint_ns": ""}}
+        left = len(self.read(session) or ()) - count
+        for found in list(self.saver.list(config)):
+            if len(found.checkpoint["channel_values"]["messages"]) == left:
+                return self._put(config, found)
+        raise AssertionError("no checkpoint has so many messages")
+
+    def fork(self, session: str, new: str) -> None:
+        self.saver.copy_thread(session, new)
 
 
 class TheirsLangGraph(OursLangGraph):
@@ -187,6 +229,19 @@ class OursADK(Driver):
 
     def delete(self, session: str) -> None:
         self.run(self.service.delete_session(app_name="app", user_id="user", session_id=session))
+
+    def newest(self, session: str, count: int) -> list[str]:
+        from google.adk.sessions.base_session_service import GetSessionConfig
+
+        config = GetSessionConfig(num_recent_events=count)
+        who = {"app_name": "app", "user_id": "user", "session_id": session}
+        return [
+            one.content.parts[0].text
+            for one in self.run(self.service.get_session(**who, config=config)).events
+        ]
+
+    def sessions(self) -> list[str]:
+        return [one.id for one in self.run(self.service.list_sessions(app_name="app")).sessions]
 
 
 class TheirsADK(OursADK):
@@ -229,6 +284,20 @@ class OursPydantic(Driver):
 
     def delete(self, session: str) -> None:
         self.run(self.store.delete(session))
+
+    def newest(self, session: str, count: int) -> list[str]:
+        return [one.parts[0].content for one in self.run(self.store.load(session, limit=count)).messages]
+
+    def sessions(self) -> list[str]:
+        return [one.conversation_id for one in self.run(self.store.list_conversations())]
+
+    def take_back(self, session: str, count: int) -> None:
+        found = self.run(self.store.load(session))
+        at = len(found.messages) - count
+        self.run(self.store.branch(session, at=at, expected_revision=found.revision))
+
+    def fork(self, session: str, new: str) -> None:
+        self.run(self.store.fork(session, new_conversation_id=new))
 
 
 class TheirsPydantic(OursPydantic):

@@ -20,6 +20,7 @@ TOOLS = ("pytest", "pytest-timeout")
 FRAMEWORKS = ("openai-agents", "claude-agent-sdk", "langgraph", "google-adk", "pydantic-ai")
 """The extras, each with its ``suite_<name>.py`` and its constraints."""
 PEERS = {
+    "openai-agents": ("agent-memory-integrity",),
     "langgraph": ("langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite"),
     "google-adk": ("aiosqlite", "sqlalchemy[asyncio]"),
 }
@@ -67,7 +68,8 @@ def run_suite(name: str) -> subprocess.CompletedProcess[str]:
     python = str(folder_of(name) / "bin" / "python")
     options = ["-q", "-c", str(HERE / "suites.ini"), "--noconftest", "-p", "no:cacheprovider"]
     env = {**os.environ, "SESSIONARY_FRAMEWORK": name, "PYTHONPATH": str(REPO)}
-    command = [python, "-m", "pytest", *options, str(suite(name)), str(HERE / "suite_scripts.py")]
+    shared = [str(HERE / "suite_scripts.py"), str(HERE / "suite_end_to_end.py")]
+    command = [python, "-m", "pytest", *options, str(suite(name)), *shared]
     return subprocess.run(
         command, cwd=REPO, env=env, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
     )

@@ -1,7 +1,6 @@
 """The plug of the Claude Agent SDK: its own contracts, ours, and its client with a scripted transport."""
 
 import asyncio
-import json
 import logging
 import os
 import re
@@ -9,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ import pytest
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ResultMessage,
-    Transport,
     get_session_messages_from_store,
     list_sessions_from_store,
     project_key_for_directory,
@@ -30,9 +27,9 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from sessionary import Workspace
 from sessionary.errors import Invalid
 from sessionary.plugs.claude_agent_sdk import DurableSessionStore
+from tests.plugs.mirroring import ID, Scripted
 
 PINS = Path(__file__).parent / "constraints" / "claude-agent-sdk.txt"
-ID = "3f0c81d2-0000-4000-8000-000000000001"
 KEY = {"project_key": "-home-u-app", "session_id": ID}
 SUB = {**KEY, "subpath": "subagents/agent-1"}
 
@@ -181,49 +178,6 @@ def test_a_damaged_record_hides_nothing_else(folder: Path) -> None:
     assert load(store) == [entry(number, f"text {number}") for number in range(4)]
 
 
-class Scripted(Transport):  # type: ignore[misc]
-    """A program that answers each prompt, and mirrors its transcript as Claude Code does."""
-
-    def __init__(self, config: Path, project: str, first: int = 0) -> None:
-        self.path = config / "projects" / project / f"{ID}.jsonl"
-        self.first = first
-        self.requests: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-
-    async def connect(self) -> None:
-        pass
-
-    async def write(self, data: str) -> None:
-        for line in data.splitlines():
-            await self.requests.put(json.loads(line))
-
-    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        while True:
-            request = await self.requests.get()
-            if request["type"] == "control_request":
-                answer = {"subtype": "success", "request_id": request["request_id"], "response": {}}
-                yield {"type": "control_response", "response": answer}
-            elif request["type"] == "user":
-                said = [
-                    entry(self.first, request["message"]["content"]),
-                    entry(self.first + 1, "Hello, Ada.", "assistant"),
-                ]
-                yield {"type": "transcript_mirror", "filePath": str(self.path), "entries": said}
-                yield {
-                    "type": "result", "subtype": "success", "duration_ms": 1, "duration_api_ms": 1, "is_error": False,
-                    "num_turns": 1, "session_id": ID, "result": "Hello, Ada.",
-                }  # fmt: skip
-                return
-
-    async def close(self) -> None:
-        pass
-
-    def is_ready(self) -> bool:
-        return True
-
-    async def end_input(self) -> None:
-        pass
-
-
 def test_a_query_mirrors_its_transcript(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +185,8 @@ def test_a_query_mirrors_its_transcript(
 
     async def ask(text: str, first: int) -> list[Any]:
         options = ClaudeAgentOptions(session_store=DurableSessionStore(folder))
-        transport = Scripted(tmp_path, "-home-u-app", first)
+        place = tmp_path / "projects" / "-home-u-app" / f"{ID}.jsonl"
+        transport = Scripted(str(place), first, text, lambda: None)
         return [one async for one in query(prompt=text, options=options, transport=transport)]
 
     (result,) = anyio.run(ask, "My name is Ada.", 0)
@@ -239,9 +194,9 @@ def test_a_query_mirrors_its_transcript(
     anyio.run(ask, "Who am I?", 2)
     assert [one["message"]["content"] for one in load(DurableSessionStore(folder)) or []] == [
         "My name is Ada.",
-        "Hello, Ada.",
+        "Ready.",
         "Who am I?",
-        "Hello, Ada.",
+        "Ready.",
     ]
     assert Workspace(folder.parent).summary(Workspace(folder.parent).find(ID)).turns == 2
 

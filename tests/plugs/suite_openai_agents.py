@@ -17,9 +17,12 @@ from agents import Agent, Runner, Session, SQLiteSession, function_tool
 from agents.extensions.memory import EncryptedSession
 from agents.memory import SessionSettings
 from agents.testing import ScriptedModel, assistant_message, function_call
+from agmi import check as agmi
+from agmi.adapters.openai_agents_session import OpenAIAgentsSessionAdapter
 
 from sessionary import Workspace
 from sessionary.plugs.openai_agents import DurableSession
+from tests.plugs.tampering import ChainAlone, DurableSessionAdapter, ForgesTheChain
 
 PINS = Path(__file__).parent / "constraints" / "openai-agents.txt"
 
@@ -310,3 +313,19 @@ def test_a_database_of_its_own_session_is_taken_over(tmp_path: Path) -> None:
     run(mine, [assistant_message("It goes on.")])
     assert len(items(mine)) == len(items(theirs)) + 2
     theirs.close()
+
+
+def _verdicts(adapter: Any) -> dict[str, str]:
+    return {row["edit"][:2]: row["verdict"] for row in agmi.run(adapter)}
+
+
+def test_each_edit_of_a_stored_record_is_shown() -> None:
+    edits = [f"T{number}" for number in range(1, 10)]
+    assert _verdicts(DurableSessionAdapter()) == dict.fromkeys(edits, "REPORTED")
+    assert _verdicts(OpenAIAgentsSessionAdapter()) == dict.fromkeys(edits, "ACCEPTED")
+    alone = dict.fromkeys(edits, "REPORTED") | dict.fromkeys(("T2", "T6", "T7", "T9"), "ACCEPTED")
+    assert _verdicts(ChainAlone()) == alone
+    # What is added behind the end that was kept last, with the right hash, is what the store would have written.
+    forged = _verdicts(ForgesTheChain())
+    assert forged["T5"] == "ACCEPTED"
+    assert {forged[edit] for edit in ("T2", "T6", "T7", "T9")} == {"REPORTED"}

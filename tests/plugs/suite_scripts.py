@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugs import pages
 from tests.plugs.drivers import DRIVERS, Driver
 
 NAME = os.environ["SESSIONARY_FRAMEWORK"]
@@ -171,6 +172,44 @@ def write_after_delete(make: Make) -> None:
     assert store.read("one") == ["b"]
 
 
+def a_limit(make: Make) -> None:
+    make().append("one", *"abcde")
+    store = make()
+    assert [store.newest("one", count) for count in (0, 1, 2, 9)] == [[], ["e"], ["d", "e"], list("abcde")]
+
+
+def all_are_listed(make: Make) -> None:
+    store = make()
+    for name in ("b", "a", "c/d", "c"):
+        store.append(name, "x")
+    store.append("a", "y")
+    store.delete("c")
+    listed = make().sessions()
+    assert sorted(listed) == ["a", "b", "c/d"]
+    assert "a" in (listed[0], listed[-1]) or NAME == "claude-agent-sdk"  # its order is free
+
+
+def going_back(make: Make) -> None:
+    store = make()
+    for text in "abcd":
+        store.append("one", text)
+    store.take_back("one", 2)
+    assert make().read("one") == ["a", "b"]
+    make().append("one", "x")
+    assert make().read("one") == ["a", "b", "x"]
+
+
+def a_fork_goes_its_own_way(make: Make) -> None:
+    store = make()
+    store.append("one", "a", "b")
+    store.fork("one", "two")
+    store.append("one", "c")
+    make().append("two", "x")
+    assert make().read("one") == ["a", "b", "c"]
+    store.delete("one")
+    assert make().read("two") == ["a", "b", "x"]
+
+
 def _start(store: Driver, name: str) -> "subprocess.Popen[str]":
     code = (
         f"import sys; sys.path.insert(0, {str(REPO)!r})\n"
@@ -225,15 +264,26 @@ SCRIPTS = [
     grows, is_there_in_another_store, two_stores_by_turns, an_unknown_session_is_none, nothing_to_append, empty_text,
     nul, lone_surrogate, line_separators, other_scripts, text_like_sql, text_like_a_record, five_megabytes,
     equal_texts, two_thousand, one_time_for_all, a_clock_that_goes_back, ids_with_slashes, ids_with_separators,
-    ids_by_case, long_ids, ids_like_others, delete, delete_twice, write_after_delete, a_kill_loses_nothing,
+    ids_by_case, long_ids, ids_like_others, delete, delete_twice, write_after_delete, a_kill_loses_nothing, a_limit,
+    all_are_listed, going_back, a_fork_goes_its_own_way,
 ]  # fmt: skip
 ON_FILES = [a_damaged_message_hides_no_other, an_empty_file]
 """What is done to files of ours; the databases of others are not taken apart."""
 
+NOT_OFFERED: dict[str, set[str]] = {
+    "openai-agents": {"all_are_listed", "a_fork_goes_its_own_way"},
+    "claude-agent-sdk": {"a_limit", "going_back", "a_fork_goes_its_own_way"},
+    "langgraph": {"a_limit"},
+    "google-adk": {"going_back", "a_fork_goes_its_own_way"},
+}
+"""What the interface of a framework has no call for; these scripts do not run there."""
+SCRIPTS = [one for one in SCRIPTS if one.__name__ not in NOT_OFFERED.get(NAME, ())]
+
 NOT_DURABLE = {"is_there_in_another_store", "a_kill_loses_nothing"}
 """What a store in memory cannot do."""
 KNOWN: dict[str, set[str]] = {
-    "langgraph": {"lone_surrogate"},
+    "claude-agent-sdk": {"all_are_listed"},  # an id with a slash is not
+    "langgraph": {"lone_surrogate", "a_fork_goes_its_own_way"},
     "google-adk": {"one_time_for_all", "a_clock_that_goes_back"},
 }
 """What the store of a framework fails."""
@@ -264,3 +314,14 @@ def test_theirs(script: Callable[[Make], None], tmp_path: Path, request: pytest.
         return THEIRS(tmp_path / "store") if shared.durable or name in NOT_DURABLE else shared
 
     script(make)
+
+
+def test_the_page_needs_nothing_but_its_extra() -> None:
+    code, brought = pages.example(NAME), pages.brought_by(NAME)
+    modules = {
+        one
+        for one in pages.imported(code)
+        if one.split(".")[0] not in {"sessionary", *sys.stdlib_module_names}
+    }
+    assert modules
+    assert {one for one in modules if not pages.providers(one) & brought} == set()
