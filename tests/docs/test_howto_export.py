@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.cli import main
+from sessionary.cli.export_cmd import BUNDLE
 from sessionary.export import FORMATS
 from sessionary.export.losses import CODES
 from sessionary.redaction import COMMON, Redaction
@@ -43,12 +44,13 @@ def _session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_commands_run(tmp_path: Path) -> None:
     lines = [line for one in block("sh") for line in one.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 5
     (tmp_path / "elsewhere").mkdir()
     for line in lines:
         words = shlex.split(line)[1:]
         assert main([*words, "--force"] if words[0] == "export" else words) == 0
     assert "[redacted: GitHub token 1]" in (tmp_path / "build.html").read_text("utf-8")
+    assert "masked" in (tmp_path / "dataset" / "README.md").read_text("utf-8")
 
 
 def test_the_code_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,6 +72,6 @@ def test_the_settings_are_read(tmp_path: Path) -> None:
 
 def test_the_tables_have_every_format_and_every_loss() -> None:
     named = set(re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE))
-    assert named == FORMATS.keys() | CODES.keys()
+    assert named == FORMATS.keys() | CODES.keys() | {BUNDLE}
     page = (DOCS / "cli-json.md").read_text("utf-8")
     assert all(f"`{code}`" in page for code in CODES)

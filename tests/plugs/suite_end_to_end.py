@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from sessionary import Workspace
-from sessionary.cli import main
 from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
@@ -64,7 +63,7 @@ def sync(home: Path, server: MemoryServer) -> Engine:
 
 
 def test_an_agent_is_killed_resumes_is_repaired_and_goes_on_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
@@ -72,7 +71,9 @@ def test_an_agent_is_killed_resumes_is_repaired_and_goes_on_elsewhere(
     folder = desk / NAME
 
     def run(*words: str) -> tuple[int, str]:
-        return main([*words, "--home", str(desk)]), capsys.readouterr().out
+        command = [sys.executable, "-m", "sessionary", *words, "--home", str(desk)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout
 
     said = [f"turn {number} of Ada" for number in range(killed_in_the_middle(folder))]
     assert len(said) == 3

@@ -10,15 +10,18 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
-from sessionary.cli.targets import resolve
+from sessionary.cli.targets import resolve, session
 from sessionary.cli.text import harmless, one_line
 from sessionary.disk.fs import OS_FS, make_folder
-from sessionary.export import FORMATS
+from sessionary.export import FORMATS, Report
 from sessionary.export.wording import loss_words
+from sessionary.workspace.bundling import bundle
 from sessionary.workspace.exporting import Export, refuse_existing
 
 _SUFFIXES = {form.suffix: name for name, form in FORMATS.items()} | {".markdown": "md", ".htm": "html"}
 _PRINTED = "-"
+BUNDLE = "hf"
+"""The word for a folder with the files of sessions and a dataset card."""
 
 
 @command(
@@ -28,6 +31,7 @@ _PRINTED = "-"
     "sessionary export 3f0c81d2 --redact --output build.html   to share it",
     "sessionary export 3f0c81d2 --format jsonl | jq -r .role",
     "sessionary export 3f0c81d2 9c1d2e3f --format json --output exports/",
+    "sessionary export 3f0c81d2 9c1d2e3f --format hf --redact --output dataset/",
 )
 @click.argument(
     "sessions", metavar="ID...", nargs=-1, required=True, shell_complete=completing.sessions(files=True)
@@ -36,8 +40,8 @@ _PRINTED = "-"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(FORMATS)),
-    help="The format (default: by the name of the file, else md).",
+    type=click.Choice([*FORMATS, BUNDLE]),
+    help="The format (default: by the name of the file, else md); hf needs --output DIR/.",
 )
 @click.option(
     "--output",
@@ -86,6 +90,12 @@ def export_command(
     if rules is not None and not redact:
         raise click.UsageError("--rules needs --redact")
     workspace = homes.workspace(home)
+    if form == BUNDLE:
+        if place == _PRINTED:
+            raise click.UsageError("--format hf needs --output DIR/")
+        refs = [session(workspace, word) for word in dict.fromkeys(sessions)]
+        report = bundle(workspace, refs, place, OS_FS, redact=redact, rules=rules, strict=strict, force=force)
+        return _bundled(report, place, json_=json_)
     chosen = form or ("md" if is_folder else _format_of(place))
     exports = [
         workspace.export(
@@ -95,7 +105,7 @@ def export_command(
     ]
     if place == _PRINTED:
         _print(exports[0])
-        _print_losses(exports[0])
+        _print_losses(exports[0].report)
         return 0
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)
@@ -109,7 +119,16 @@ def export_command(
     for one, file in zip(exports, files, strict=True):
         what = formatting.count(one.report.messages, "message")
         output.line(f"{harmless(file)}  {what}")
-        _print_losses(one)
+        _print_losses(one.report)
+    return 0
+
+
+def _bundled(report: Report, folder: str, *, json_: bool) -> int:
+    if json_:
+        output.value({"exports": [{"path": os.path.abspath(folder), **report.as_dict()}]})
+        return 0
+    output.line(f"{harmless(folder)}  {formatting.count(report.sessions, 'session')}")
+    _print_losses(report)
     return 0
 
 
@@ -133,9 +152,9 @@ def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
         export.save(file, force=force)
 
 
-def _print_losses(export: Export) -> None:
+def _print_losses(report: Report) -> None:
     """Print what was not exported, and what was masked."""
-    for loss in export.report.losses:
+    for loss in report.losses:
         output.aside(f"not exported: {loss_words(loss)}")
-    for rule, count in sorted(export.report.masked.items()):
+    for rule, count in sorted(report.masked.items()):
         output.aside(f"masked: {count:,} × {one_line(rule)}")

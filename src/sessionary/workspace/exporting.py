@@ -6,7 +6,7 @@ import getpass
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -156,9 +156,10 @@ def export_of(
     if form is None:
         hint = f"the formats are {', '.join(FORMATS)}"
         raise Invalid(f"unknown format {name}", operation="export", hint=hint)
-    top = _family(sessions, target)
+    top = family_of(sessions, target)
     marks = Placeholders()
-    redaction = _redaction(top, marks, rules, fs) if redact else Redaction(ALWAYS, common=False, mark=marks)
+    families = [] if top is None else [top]
+    redaction = rules_of(families, marks, rules, fs) if redact else kept_rules(marks)
     report = Report(name, redaction.text, masked=marks.counts)
     steps = counted(
         _steps(reader, target, top, 0, report, reader.prices()),
@@ -188,7 +189,7 @@ def safe_name(text: str) -> str:
     return f"{safe}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def _family(sessions: Sessions, target: Target) -> Kin | None:
+def family_of(sessions: Sessions, target: Target) -> Kin | None:
     """The session with those of its sub-agents below it; None for a file."""
     if isinstance(target, Path):
         return None
@@ -203,9 +204,14 @@ def _family(sessions: Sessions, target: Target) -> Kin | None:
     return Kin(sessions.summary(target), "root")
 
 
-def _redaction(top: Kin | None, marks: Placeholders, rules: Path | None, fs: Fs) -> Redaction:
+def kept_rules(marks: Placeholders) -> Redaction:
+    """The rules that every export applies."""
+    return Redaction(ALWAYS, common=False, mark=marks)
+
+
+def rules_of(families: Iterable[Kin], marks: Placeholders, rules: Path | None, fs: Fs) -> Redaction:
     """All rules: the kept ones, those about the user, and the user's own; nothing turns off those of `ALWAYS`."""
-    summaries = [] if top is None else [one.summary for one in _with_agents(top)]
+    summaries = [one.summary for top in families for one in with_agents(top)]
     paths = [path for one in summaries for path in (one.cwd, one.ref.locator)]
     personal = personal_rules(os.path.expanduser("~"), _user(), paths)
     own = load_rules(None if rules is None else str(rules), fs=fs)
@@ -219,10 +225,11 @@ def _user() -> str:
         return ""
 
 
-def _with_agents(top: Kin) -> Iterator[Kin]:
+def with_agents(top: Kin) -> Iterator[Kin]:
+    """The session, and those of its sub-agents below it."""
     yield top
     for one in _agents(top):
-        yield from _with_agents(one)
+        yield from with_agents(one)
 
 
 def _agents(kin: Kin) -> list[Kin]:
