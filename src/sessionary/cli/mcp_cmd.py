@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from sessionary.cli.text import harmless
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_folder
 from sessionary.errors import Invalid, Unsupported
+from sessionary.loopback import HOST, new_token
 from sessionary.workspace import Workspace
 from sessionary.xdg import xdg_folder
 
@@ -86,13 +86,13 @@ def _serve_http(server: object, port: int) -> None:
         hint = "give another port, or 0 for a free one"
         raise Invalid(f"port {port} cannot be used: {error.strerror}", operation="mcp", hint=hint) from None
     with listener:
-        token = secrets.token_urlsafe(32)
+        token = new_token()
         actual = listener.getsockname()[1]
         # Also at SIGTERM the file of the token is removed.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         place = _keep(token, actual)
         try:
-            output.aside(f"http://{http.HOST}:{actual}{http.PATH}")
+            output.aside(f"http://{HOST}:{actual}{http.PATH}")
             output.aside(harmless(f"token: {place}"))
             http.serve(server, listener, token)
         finally:

@@ -13,6 +13,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.disk.atomic import forget_file
 from sessionary.errors import Unsupported
+from sessionary.loopback import new_token
 
 
 @command(
@@ -65,7 +66,7 @@ def serve_command(
     from sessionary.viewer.library import Library
 
     library = Library([homes.workspace(one) for one in places] or [homes.workspace(None)])
-    token = serving.new_token()
+    token = new_token()
     bound = serving.listen(port) if path is None else serving.listen_at(path)
     files: list[str] = []
 

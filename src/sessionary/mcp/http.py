@@ -1,13 +1,12 @@
 """Streamable HTTP on this machine only, with a token.
 
-A page in a browser can reach every port of this machine, and each user of it too. So a request needs the token of this
-start, a `Host` that is this server, and, if a browser sent it, an origin that is this server.
+A request needs the token of this start, a `Host` that is this server, and, if a browser sent it, an origin that is this
+server; `loopback` says why.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -16,7 +15,8 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
-HOST = "127.0.0.1"
+from sessionary.loopback import HOST, bears, is_own_site
+
 PATH = "/mcp"
 MOST_BODY = 1 << 20
 """Bytes of the largest request."""
@@ -68,19 +68,21 @@ def serve(server: MCPServer, listener: socket.socket, token: str) -> None:
 
 
 def guarded(app: App, token: str) -> App:
-    """The app behind a check of the token and of what a browser says about the page that asks."""
-    expected = f"Bearer {token}".encode()
+    """The app behind a check of the token and of what a browser says about the page that asks, see `loopback`.
+
+    The transport of the SDK checks the host and the origin.
+    """
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
             return
-        headers = dict(scope.get("headers", ()))
         if scope["type"] != "http":
             return
-        if headers.get(b"sec-fetch-site", b"same-origin") not in (b"same-origin", b"none"):
+        headers = {name: value.decode("latin-1") for name, value in scope.get("headers", ())}
+        if not is_own_site(headers.get(b"sec-fetch-site")):
             await _refuse(send, 403, b"cross-site request")
-        elif not hmac.compare_digest(headers.get(b"authorization", b""), expected):
+        elif not bears(headers.get(b"authorization"), token):
             await _refuse(send, 401, b"the header Authorization must be Bearer and the token of this server")
         else:
             await app(scope, receive, send)

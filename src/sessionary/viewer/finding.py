@@ -8,6 +8,7 @@ from typing import Any
 
 from sessionary.errors import SessionaryError
 from sessionary.escaping import harmless
+from sessionary.export.wording import one_line
 from sessionary.search import Hit
 from sessionary.viewer.library import Library, key_of
 from sessionary.viewer.streams import event, failure, in_thread
@@ -65,7 +66,8 @@ def _hit(hit: Hit) -> dict[str, Any]:
     pieces.append(hit.text[end:])
     pieces[0] = "…" + pieces[0] if start or hit.cut[0] else pieces[0]
     document = documents.of_hit(hit)
-    kept = {name: document[name] for name in ("index", "role", "person", "about", "part", "tool")}
+    kept = {name: document[name] for name in ("index", "person", "about", "part")}
+    kept |= {name: document[name] and one_line(document[name]) for name in ("role", "tool")}
     return kept | {
         "key": key_of(hit.ref),
         "outside": hit.outside,

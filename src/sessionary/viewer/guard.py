@@ -1,18 +1,12 @@
-"""Who may ask, and the headers of every answer.
-
-A page of another site can send requests to this machine, and a name that another site owns can point to it. So the
-host, the origin and what the browser says of the request are checked first. The token is not in a cookie: a browser
-sends the cookies of one port of this machine to every other port, which another user may own.
-"""
+"""Who may ask, by the rules of `loopback`, and the headers of every answer."""
 
 from __future__ import annotations
-
-import hmac
-import re
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sessionary import loopback
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -30,7 +24,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 API = "/api/"
-_LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?")
 _READS = ("GET", "HEAD")
 
 
@@ -45,7 +38,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str, port: int | None) -> None:
         self._app = app
-        self._token = token.encode()
+        self._token = token
         self._port = port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,37 +57,25 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
-        if not self._is_ours(headers.get("host", "")):
+        if not loopback.is_own_host(headers.get("host"), self._port):
             return _refused(403, "the request is for another host", "open the link of `sessionary serve`")
         if not _is_from_here(headers, is_page=path == "/" and method in _READS):
             return _refused(403, "the request comes from another site", "open the link of `sessionary serve`")
         if not path.startswith(API):
             return None
-        if not self._is_allowed(headers.get("authorization", "")):
+        if not loopback.bears(headers.get("authorization"), self._token):
             hint = "open the link that `sessionary serve` opened or printed at its last start"
             return _refused(401, "the token is missing or that of an earlier start", hint)
         if method not in _READS and headers.get("content-type") != "application/json":
             return _refused(415, "the body must be application/json", "set Content-Type")
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        found = _LOOPBACK.fullmatch(host)
-        return found is not None and (self._port is None or found[2] == str(self._port))
-
-    def _is_allowed(self, authorization: str) -> bool:
-        kind, _, token = authorization.partition(" ")
-        given = token.encode("utf-8", "surrogateescape")
-        return kind.lower() == "bearer" and hmac.compare_digest(given, self._token)
-
 
 def _is_from_here(headers: Headers, *, is_page: bool) -> bool:
     """False for what another site caused. The page itself may be navigated to from anywhere: it has no data."""
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-    if origin is not None and origin != f"http://{headers['host']}":
+    if not loopback.is_own_origin(headers.get("origin"), headers["host"]):
         return False
-    if site in (None, "same-origin", "none"):
-        return True
-    return (
+    return loopback.is_own_site(headers.get("sec-fetch-site")) or (
         is_page
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest") == "document"

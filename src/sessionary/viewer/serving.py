@@ -17,20 +17,15 @@ from starlette.applications import Starlette
 
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists, Invalid, StorageFailed
+from sessionary.loopback import HOST
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
 from sessionary.xdg import cache_folder
 
-HOST = "127.0.0.1"
 PORT = 8642
 """The port, unless another one is given or another program uses it."""
 
 _PRIVATE_UMASK = 0o177
-
-
-def new_token() -> str:
-    """A secret for one start."""
-    return secrets.token_urlsafe(32)
 
 
 def listen(port: int | None) -> socket.socket:
