@@ -4,8 +4,9 @@
 
     graph = builder.compile(checkpointer=DurableSaver())
 
-A thread is one journal. Each element of a list in the state is stored once: a list is stored as the first elements of
-the list in the parent checkpoint, and the elements that follow. So a step writes what it added, not the whole state.
+A thread is one journal. Each element of a list in the state is stored once, and a list as the ranges of the numbers of
+its elements; of many ranges, as the first elements of the list in the parent checkpoint, and the elements that follow.
+So a step writes what it added, not the whole state.
 """
 
 # The framework is in an environment of its own, not in that of the type checker.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -36,13 +37,15 @@ from msgspec import json as json_codec
 from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
 from sessionary.layouts.records.names import LANGGRAPH
-from sessionary.layouts.records.state import Spans, State, spans_of
+from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.layouts.records.values import decode_value, encode_value
 from sessionary.plugs.storing import Journals, in_thread
 
 SNAPSHOT_STEPS = 256
 """Lists that build on one another before one is stored with all its elements' numbers."""
+FEW_RANGES = 8
+"""Up to so many ranges a list is stored with all its elements' numbers: it takes no more bytes than the difference."""
 
 _CHECKPOINTS, _VALUES, _WRITES = "checkpoints", "values", "writes"
 _MESSAGES = "messages"
@@ -52,7 +55,6 @@ _DELTAS = "counters_since_delta_snapshot"
 _CHANCE = random.SystemRandom()
 
 Config = Any
-Typed = tuple[str, bytes]
 
 
 class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
@@ -87,7 +89,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         checkpoint_id = get_checkpoint_id(config)
 
         def find(state: State) -> Any:
-            stored = state.tables.get(_table(_CHECKPOINTS, namespace), {})
+            stored = state.tables.get(_name(_CHECKPOINTS, namespace), {})
             found = checkpoint_id or max(stored, default=None)
             return None if found not in stored else self._tuple(state, thread_id, namespace, found)
 
@@ -122,7 +124,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         for namespace in _namespaces(state):
             if named.get("checkpoint_ns") not in (None, namespace):
                 continue
-            for checkpoint_id in sorted(state.tables[_table(_CHECKPOINTS, namespace)], reverse=True):
+            for checkpoint_id in sorted(state.tables[_name(_CHECKPOINTS, namespace)], reverse=True):
                 if limit is not None and len(found) >= limit:
                     return found
                 if named.get("checkpoint_id") not in (None, checkpoint_id):
@@ -135,7 +137,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         return found
 
     def _tuple(self, state: State, thread_id: str, namespace: str, checkpoint_id: str) -> Any:
-        stored = state.value(_table(_CHECKPOINTS, namespace), checkpoint_id)
+        stored = state.value(_name(_CHECKPOINTS, namespace), checkpoint_id)
         channels = stored["values"].items()
         values = {
             channel: self._value(state, namespace, origin, channel) for channel, (origin, _) in channels
@@ -150,7 +152,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         )
 
     def _value(self, state: State, namespace: str, origin: str, channel: str) -> Any:
-        stored = state.value(_table(_VALUES, namespace), _key(origin, channel))
+        stored = state.value(_name(_VALUES, namespace), _name(origin, channel))
         if stored is None:
             raise Corrupt(f"{channel!r} of checkpoint {origin} cannot be read", hint=_SEE_CHECK)
         if "typed" in stored:
@@ -165,7 +167,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         return [self.serde.loads_typed((kind, one.data)) for kind, one in stored_ones]
 
     def _writes(self, state: State, namespace: str, checkpoint_id: str) -> Sequence[Any]:
-        table = state.table(_table(_WRITES, namespace, checkpoint_id))
+        table = state.table(_name(_WRITES, namespace, checkpoint_id))
         rows = [(*json.loads(key), *value) for key, value in table.items()]
         rows.sort(key=lambda row: writes_sort_key(row[5], row[0], row[1]))
         return [
@@ -199,23 +201,21 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
                 if channel not in typed and put.inherits(channel, version):
                     continue
                 put.store(channel, version, typed.get(channel) or self._typed(value))
-            record = {
-                "parent": parent,
-                "values": put.values,
-                "checkpoint": self.serde.dumps_typed(rest),
-                "metadata": self.serde.dumps_typed(described),
-            }
-            return put.change(record)
+            record = b'{"parent":%s,"values":%s,"checkpoint":%s,"metadata":%s}'
+            stored = (encode_value(parent), encode_value(put.values), *map(self._element, (rest, described)))
+            return put.change(Raw(record % stored))
 
         self.journals.of(thread_id).change(decide)
         return _config(thread_id, namespace, checkpoint["id"])
 
-    def _typed(self, value: Any) -> Typed | Sequence[bytes]:
+    def _typed(self, value: Any) -> bytes | Sequence[bytes]:
         """A value as it is stored; of a list each element by itself."""
-        if type(value) is list:
-            return [_element(*self.serde.dumps_typed(one)) for one in value]
-        typed: Typed = self.serde.dumps_typed(value)
-        return typed
+        return [*map(self._element, value)] if type(value) is list else self._element(value)
+
+    def _element(self, value: Any) -> bytes:
+        """What `encode_value` returns for a serialised value: there are thousands of them in a step."""
+        kind, data = self.serde.dumps_typed(value)
+        return b'["%s",{"$bytes":"%s"}]' % (kind.encode(), b2a_base64(data, newline=False))
 
     def put_writes(
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -225,12 +225,10 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         Durability: that of the saver; see the class.
         """
         thread_id, namespace = _named(config)
-        table = _table(_WRITES, namespace, config["configurable"]["checkpoint_id"])
+        table = _name(_WRITES, namespace, config["configurable"]["checkpoint_id"])
         rows = {
-            _key(task_id, WRITES_IDX_MAP.get(channel, index)): (
-                channel,
-                *self.serde.dumps_typed(value),
-                task_path,
+            _name(task_id, WRITES_IDX_MAP.get(channel, index)): Raw(
+                b"[%s,%s,%s]" % (encode_value(channel), self._element(value)[1:-1], encode_value(task_path))
             )
             for index, (channel, value) in enumerate(writes)
         }
@@ -248,8 +246,8 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         Durability: that of the saver; see the class.
         """
         thread_id, namespace = _named(config)
-        table = _table(_WRITES, namespace, config["configurable"]["checkpoint_id"])
-        key = _key(task_id, index)
+        table = _name(_WRITES, namespace, config["configurable"]["checkpoint_id"])
+        key = _name(task_id, index)
         journal = self.journals.of(thread_id)
 
         def decide(state: State) -> Change | None:
@@ -393,11 +391,6 @@ class _Bytes(Struct, rename={"data": "$bytes"}):
 _decode_elements = json_codec.Decoder(list[tuple[str, _Bytes]]).decode
 
 
-def _element(kind: str, data: bytes) -> bytes:
-    """What `encode_value` returns for a serialised element: there are thousands of them in a step."""
-    return b'["%s",{"$bytes":"%s"}]' % (kind.encode(), b64encode(data))
-
-
 class _Put:
     """The record of one checkpoint in the making.
 
@@ -408,7 +401,7 @@ class _Put:
     def __init__(self, state: State, namespace: str, checkpoint_id: str, parent: str | None) -> None:
         self.values: dict[str, tuple[str, Any]] = {}
         self._state, self._namespace, self._id = state, namespace, checkpoint_id
-        found = state.value(_table(_CHECKPOINTS, namespace), parent) if parent else None
+        found = state.value(_name(_CHECKPOINTS, namespace), parent) if parent else None
         self._inherited: dict[str, Any] = found["values"] if found else {}
         self._add: list[Raw] = []
         self._new: dict[str, Any] = {}
@@ -422,19 +415,19 @@ class _Put:
         self.values[channel] = found
         return True
 
-    def store(self, channel: str, version: Any, typed: Typed | Sequence[bytes]) -> None:
+    def store(self, channel: str, version: Any, typed: bytes | Sequence[bytes]) -> None:
         """Store the value of a channel."""
         self.values[channel] = (self._id, version)
-        stored = self._list(channel, typed) if isinstance(typed, list) else {"typed": typed}
-        self._new[_key(self._id, channel)] = stored
+        stored = Raw(b'{"typed":%s}' % typed) if isinstance(typed, bytes) else self._list(channel, typed)
+        self._new[_name(self._id, channel)] = stored
 
     def _list(self, channel: str, elements: Sequence[bytes]) -> dict[str, Any]:
         state, inherited = self._state, self._inherited.get(channel)
         base: str | None = None
         before: dict[str, Any] = {}
         if inherited is not None:
-            base = _key(inherited[0], channel)
-            before = state.value(_table(_VALUES, self._namespace), base) or {}
+            base = _name(inherited[0], channel)
+            before = state.value(_name(_VALUES, self._namespace), base) or {}
         spans: Spans = []
         if "then" in before:
             with suppress(Corrupt):  # then all elements are stored again
@@ -447,18 +440,18 @@ class _Put:
         first = state.next_item + len(self._add)
         self._add += [Raw(element) for element in elements[kept:]]
         then = [(first, first + len(elements) - kept - 1)] if len(elements) > kept else []
-        whole = [*_first(spans, kept), *then]
+        whole = Ranges([*_first(spans, kept), *then]).below(first + len(elements))
         if channel == _MESSAGES and not self._namespace:
             self._view = {"items": whole}
-        if kept == 0 or before["depth"] + 1 >= SNAPSHOT_STEPS:
+        if len(whole) <= FEW_RANGES or before["depth"] + 1 >= SNAPSHOT_STEPS:
             return _list_of(whole)
         return {"from": base, "keep": kept, "then": then, "depth": before["depth"] + 1}
 
-    def change(self, record: Mapping[str, Any]) -> Change:
+    def change(self, record: Raw) -> Change:
         """The record as one transaction."""
-        changed: dict[str, dict[str, Any]] = {_table(_CHECKPOINTS, self._namespace): {self._id: record}}
+        changed: dict[str, dict[str, Any]] = {_name(_CHECKPOINTS, self._namespace): {self._id: record}}
         if self._new:
-            changed[_table(_VALUES, self._namespace)] = self._new
+            changed[_name(_VALUES, self._namespace)] = self._new
         if self._view:
             changed[VIEW] = self._view
         return Change(add=self._add, set=changed)
@@ -473,9 +466,9 @@ def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None
     standing: set[int] = set()
     needed: set[tuple[str, str]] = set()
     for (namespace, _), record in kept.items():
-        table = _table(_VALUES, namespace)
+        table = _name(_VALUES, namespace)
         for channel, (origin, _version) in record["values"].items():
-            key = _key(origin, channel)
+            key = _name(origin, channel)
             needed.add((table, key))
             value = state.value(table, key)
             if value and "then" in value:
@@ -485,8 +478,8 @@ def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None
                     whole.setdefault(table, {})[key] = _list_of(spans)
     unset: dict[str, list[str]] = {}
     for namespace, one in gone:
-        unset.setdefault(_table(_CHECKPOINTS, namespace), []).append(one)
-        unset[_table(_WRITES, namespace, one)] = [*state.tables.get(_table(_WRITES, namespace, one), ())]
+        unset.setdefault(_name(_CHECKPOINTS, namespace), []).append(one)
+        unset[_name(_WRITES, namespace, one)] = [*state.tables.get(_name(_WRITES, namespace, one), ())]
     for name, stored in state.tables.items():
         if _is_of_values(name):
             unset[name] = [key for key in stored if (name, key) not in needed]
@@ -496,7 +489,7 @@ def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None
 
 def _checkpoints(state: State) -> Iterator[tuple[str, str, Any]]:
     for namespace in _namespaces(state):
-        for checkpoint_id, record in state.table(_table(_CHECKPOINTS, namespace)).items():
+        for checkpoint_id, record in state.table(_name(_CHECKPOINTS, namespace)).items():
             yield namespace, checkpoint_id, record
 
 
@@ -517,16 +510,16 @@ def _is_of_values(table: str) -> bool:
 
 def _elements(state: State, namespace: str, stored: Mapping[str, Any]) -> Spans:
     """The numbers of the elements of a list, as ranges."""
-    chain = [stored]
-    while (key := chain[-1]["from"]) is not None:
-        before = state.value(_table(_VALUES, namespace), key)
-        if before is None:
-            raise Corrupt(f"the list {key} that a later list builds on cannot be read", hint=_SEE_CHECK)
-        chain.append(before)
     spans: Spans = []
-    for one in reversed(chain):
-        spans = [*_first(spans, one["keep"]), *((first, last) for first, last in one["then"])]
-    return spans
+    current, count = stored, state.next_item
+    while True:
+        spans[:0] = _first(current["then"], count - current["keep"])
+        count = min(count, current["keep"])
+        if (key := current["from"]) is None:
+            return spans
+        current = state.value(_name(_VALUES, namespace), key)
+        if current is None:
+            raise Corrupt(f"the list {key} that a later list builds on cannot be read", hint=_SEE_CHECK)
 
 
 def _first(spans: Iterable[tuple[int, int]], count: int) -> Spans:
@@ -567,9 +560,9 @@ def _config(thread_id: str, namespace: str, checkpoint_id: str) -> Config:
     }
 
 
-def _table(*parts: str) -> str:
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+_encode_name = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _key(*parts: Any) -> str:
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+def _name(*parts: Any) -> str:
+    """The name of a table, or a key in one."""
+    return _encode_name(parts)

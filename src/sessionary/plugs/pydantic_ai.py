@@ -12,11 +12,12 @@ await store.save(await agent.run("Hello", conversation=conversation))
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 from pydantic import TypeAdapter
 from pydantic_ai.conversation_store import (
     ConversationConflict,
@@ -29,7 +30,7 @@ from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import PYDANTIC
 from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
 from sessionary.layouts.records.survey import VIEW
-from sessionary.layouts.records.values import decode_value
+from sessionary.layouts.records.values import as_json
 from sessionary.plugs.storing import Journals, in_thread
 
 _RECORD = "record"
@@ -185,8 +186,8 @@ class DurableConversationStore(ConversationStore):  # type: ignore[misc]
 
 
 def _record_of(state: State) -> Any:
-    stored = state.value(_RECORD, _RECORD)
-    return None if stored is None else _RECORDS.validate_json(json.dumps(stored))
+    stored = state.tables.get(_RECORD, {}).get(_RECORD)
+    return None if stored is None else _RECORDS.validate_json(as_json(bytes(stored)))
 
 
 def _revision(state: State) -> str | None:
@@ -211,12 +212,17 @@ def _shown(state: State, head_id: str | None, added: Sequence[Any]) -> Spans:
         if number is None:
             break
         line.append(number)
-        head_id = parents[head_id] if head_id in parents else _stored(state, number)["parent_id"]
+        head_id = parents[head_id] if head_id in parents else _parent(state.items[number]).parent_id
     return spans_of(reversed(line))
 
 
-def _stored(state: State, number: int) -> Any:
-    return decode_value(bytes(state.items[number]))
+class _Parent(Struct):
+    """What an entry names as the entry before it."""
+
+    parent_id: str | None
+
+
+_parent = Decoder(_Parent).decode
 
 
 def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
@@ -227,13 +233,13 @@ def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
     number = state.keys.get(head_id)
     if number is None:
         return None
-    found: list[Any] = []
+    found: list[Raw] = []
     while number is not None and (limit is None or len(found) < limit):
-        found.append(_stored(state, number))
-        parent = found[-1]["parent_id"]
+        found.append(state.items[number])
+        parent = _parent(found[-1]).parent_id
         known = state.keys.get(parent) if parent is not None else None
         number = _shown_before(state, number) if parent is not None and known is None else known
-    entries: list[Any] = _ENTRIES.validate_json(json.dumps(found[::-1]))
+    entries: list[Any] = _ENTRIES.validate_json(as_json(b"[%s]" % b",".join(reversed(found))))
     return entries
 
 

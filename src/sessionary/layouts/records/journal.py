@@ -201,15 +201,18 @@ class RecordJournal:
         with self.guard:
             self._acquire()
             try:
-                self._refresh()
-                self._repair_tail()
+                found = self._refresh()
+                if found is not None and found.st_size > self._end:
+                    # A killed writer left its last line: a whole one gets its newline, a torn one is set aside.
+                    self._journal.append(b"", found)
+                    found = self._refresh()
                 change = decide(self._state)
                 if change is not None:
-                    self._append(change)
+                    self._append(change, found)
                 elif (
                     self._end
                 ):  # what the decision rests on may be of a writer that was killed before its flush
-                    self._journal.append(b"", self._journal.look())
+                    self._journal.append(b"", found)
             finally:
                 self._lock.release()
             if self._durability != "none":
@@ -274,14 +277,7 @@ class RecordJournal:
                 return self._lock.acquire()
             make_folder(self._fs, os.path.dirname(self.path))
 
-    def _repair_tail(self) -> None:
-        """Finish a last line that a killed writer left: a whole record gets its newline, a torn one is set aside."""
-        found = self._journal.look()
-        if found is not None and found.st_size > self._end:
-            self._journal.append(b"", found)
-            self._refresh()
-
-    def _append(self, change: Change) -> None:
+    def _append(self, change: Change, found: os.stat_result | None) -> None:
         state, lines = self._state, []
         if state.next_line == 0:
             begun = self._line(0, BEGIN, [_encode(self._begin)[1:-1]])
@@ -292,9 +288,9 @@ class RecordJournal:
         except UnicodeEncodeError as error:
             raise Invalid(f"a key holds half a character: {error.object!r}", path=self.path) from None
         data = b"".join(line + b"\n" for line in lines)
-        self._journal.append(data, self._journal.look())
+        self._journal.append(data, found)
         try:
-            self._refresh()
+            found = self._refresh(data)
         except StorageFailed as error:
             error.outcome = "unknown"  # it is written, and not flushed
             raise
@@ -302,7 +298,7 @@ class RecordJournal:
             with suppress(
                 StorageFailed
             ):  # the change is stored; what is torn of a snapshot is set aside later
-                self._add_snapshot()
+                self._add_snapshot(found)
 
     def _change_line(self, number: int, change: Change) -> bytes:
         fields = []
@@ -330,7 +326,7 @@ class RecordJournal:
             fields = [*fields, b'"prev":"%s"' % self._last.encode()]
         return b"{" + b",".join([head, *fields]) + b"}"
 
-    def _add_snapshot(self) -> None:
+    def _add_snapshot(self, found: os.stat_result | None) -> None:
         """Append a snapshot, if a replay reads much more than what stands."""
         state = self._state
         standing = [len(bytes(one)) for one in state.items.values()]
@@ -349,21 +345,26 @@ class RecordJournal:
             b'"lines":%s,"named":%s' % (_encode(needed), _encode(state.keys)),
             b'"set":' + _tables(state.tables),
         ]
-        line = self._line(state.next_line, SNAPSHOT, fields)
-        self._journal.append(line + b"\n", self._journal.look())
-        self._refresh()
+        line = self._line(state.next_line, SNAPSHOT, fields) + b"\n"
+        self._journal.append(line, found)
+        self._refresh(line)
 
     # -- reading
 
-    def _refresh(self) -> None:
+    def _refresh(self, written: bytes = b"") -> os.stat_result | None:
+        """Apply what the file has beyond the last replay. If that is what was just written, it is not read."""
         found = self._journal.look()
         if found is None:
             if self._end:
                 self._restart()
-            return
+            return None
         stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         if stamp == self._stamp:
-            return
+            return found
+        if stamp[:3] == (*self._stamp[:2], self._end + len(written)) and written:
+            self._replay(written)
+            self._stamp = stamp
+            return found
         try:
             fd = self._fs.open(self.path, READ)
             try:
@@ -378,6 +379,7 @@ class RecordJournal:
         except OSError as error:
             self._restart()
             raise storage_failed(error, "read", self.path) from error
+        return found
 
     def _catch_up(self, fd: int, found: os.stat_result) -> None:
         """Apply what the open file has beyond the last replay; everything, if it is another file."""

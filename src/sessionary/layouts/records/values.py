@@ -20,6 +20,7 @@ from sessionary.errors import Invalid
 
 _MARK = b'"$'
 _TEXT = "surrogatepass"
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def encode_value(value: Any) -> bytes:
@@ -52,8 +53,18 @@ def decode_value(raw: bytes) -> Any:
     return unmarked(value) if _MARK in raw else value
 
 
+def as_json(raw: bytes) -> bytes:
+    """A stored value as JSON without marks, where numbers that are not finite are NaN and Infinity.
+
+    Raises:
+        Undecodable: the bytes are not JSON.
+        TypeError: it holds bytes.
+    """
+    return json.dumps(decode_value(raw)).encode() if _MARK in raw else raw
+
+
 def _encoded(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return _encode(value).encode()
 
 
 def marked(value: Any) -> Any:
