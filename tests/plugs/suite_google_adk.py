@@ -28,7 +28,11 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from sessionary import Workspace
+from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 from sessionary.plugs.google_adk import DurableSessionService
+from sessionary.sync.engine import Engine
+from sessionary.sync.identity import Repositories
+from sessionary.sync.remotes.memory import MemoryServer
 
 PINS = Path(__file__).parent / "constraints" / "google-adk.txt"
 WHO: dict[str, Any] = {"app_name": "app", "user_id": "user"}
@@ -507,3 +511,41 @@ def test_a_database_of_its_own_services_is_taken_over(tmp_path: Path, kind: Any)
     assert texts(mine[0]) == ["Hello 0", "Hello 1", "Hello 2", ""]
     assert [one.last_update_time for one in mine] == [one.last_update_time for one in theirs]
     asyncio.run(service.append_event(mine[0], event("It goes on", time=200.0)))
+
+
+def test_the_state_of_users_and_applications_is_synced(tmp_path: Path) -> None:
+    server = MemoryServer()
+    homes = [tmp_path / "desk", tmp_path / "laptop"]
+    desk, laptop = (
+        Engine(RecordsSyncLayout(home), server.remote(), state_dir=tmp_path / f"{home.name}-state",
+               projects=Repositories({}), quiet=0)
+        for home in homes
+    )  # fmt: skip
+    services = [DurableSessionService(home / "google-adk") for home in homes]
+
+    async def change(service: Any, **delta: Any) -> None:
+        await service.append_event(await get(service), changes(**delta))
+
+    async def seen(service: Any) -> dict[str, Any]:
+        return dict((await get(service)).state)
+
+    asyncio.run(
+        services[0].create_session(**WHO, session_id="one", state={"app:limit": 1, "user:name": "Ada"})
+    )
+    desk.push()
+    laptop.pull()
+    assert asyncio.run(seen(services[1])) == {"app:limit": 1, "user:name": "Ada"}
+    asyncio.run(change(services[1], **{"user:city": "Ulm", "own": 1}))
+    asyncio.run(services[0].create_session(**WHO, session_id="two", state={"user:name": "Eve"}))
+    laptop.push()
+    desk.pull()
+    desk.push()
+    laptop.pull()
+    for service in services:
+        assert asyncio.run(service.get_user_state(**WHO)) == {"name": "Eve", "city": "Ulm"}
+        assert asyncio.run(seen(service)) == {
+            "app:limit": 1,
+            "user:name": "Eve",
+            "user:city": "Ulm",
+            "own": 1,
+        }
