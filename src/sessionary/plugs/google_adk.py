@@ -32,6 +32,7 @@ from google.adk.sessions.base_session_service import (
 )
 from google.adk.sessions.session import Session
 from google.adk.sessions.state import State as Prefixes
+from msgspec import Raw
 
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import ADK
@@ -225,7 +226,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
     ) -> Any:
         """A session as it is stored; None if there is none."""
 
-        def select(state: State) -> tuple[int, Any, float, list[Any]]:
+        def select(state: State) -> tuple[int, Any, float, list[Raw]]:
             stored = _events(state, config) if events else []
             return (
                 state.next_line if state.exists else 0,
@@ -247,7 +248,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
             app_name=app_name,
             user_id=user_id,
             state=state,
-            events=[Event.model_validate(one) for one in stored],
+            events=[Event.model_validate(decode_value(bytes(one))) for one in stored],
             last_update_time=updated,
         )
         session._storage_update_marker = str(marker)
@@ -268,11 +269,11 @@ def _is_current(state: State, session: Any) -> bool:
     return stored <= session.last_update_time or len(state.items) == len(session.events)
 
 
-def _events(state: State, config: GetSessionConfig | None) -> list[Any]:
-    events = state.values(config.num_recent_events if config else None)
+def _events(state: State, config: GetSessionConfig | None) -> list[Raw]:
+    events = state.stored(config.num_recent_events if config else None)
     if config is None or config.after_timestamp is None:
         return events
     first = len(events)
-    while first and events[first - 1]["timestamp"] >= config.after_timestamp:
+    while first and decode_value(bytes(events[first - 1]))["timestamp"] >= config.after_timestamp:
         first -= 1
     return events[first:]

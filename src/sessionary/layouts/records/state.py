@@ -128,12 +128,14 @@ class State:
         self.keys = dict(snapshot.named)
         self.tables = {}
 
-    def values(self, newest: int | None = None) -> list[Any]:
-        """The items that stand, decoded: all of them, or so many of the newest."""
+    def stored(self, newest: int | None = None) -> list[Raw]:
+        """The items that stand: all of them, or so many of the newest."""
         items = list(self.items.values())
-        if newest is not None:
-            items = items[max(len(items) - newest, 0) :]
-        values: list[Any] = decode_value(b"[%s]" % b",".join(items))
+        return items if newest is None else items[max(len(items) - newest, 0) :]
+
+    def values(self, newest: int | None = None) -> list[Any]:
+        """As `stored`, decoded."""
+        values: list[Any] = decode_value(b"[%s]" % b",".join(self.stored(newest)))
         return values
 
     def table(self, name: str) -> dict[str, Any]:
