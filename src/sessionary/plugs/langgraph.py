@@ -163,8 +163,8 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
                 f"{len(missing)} elements of {channel!r} in checkpoint {origin} cannot be read",
                 hint=_SEE_CHECK,
             )
-        stored_ones = _decode_elements(b"[%s]" % b",".join(state.items[number] for number in numbers))
-        return [self.serde.loads_typed((kind, one.data)) for kind, one in stored_ones]
+        elements = (_decode_element(state.items[number]) for number in numbers)
+        return [self.serde.loads_typed((kind, one.data)) for kind, one in elements]
 
     def _writes(self, state: State, namespace: str, checkpoint_id: str) -> Sequence[Any]:
         table = state.table(_name(_WRITES, namespace, checkpoint_id))
@@ -388,7 +388,7 @@ class _Bytes(Struct, rename={"data": "$bytes"}):
     data: bytes
 
 
-_decode_elements = json_codec.Decoder(list[tuple[str, _Bytes]]).decode
+_decode_element = json_codec.Decoder(tuple[str, _Bytes]).decode
 
 
 class _Put:
