@@ -1,4 +1,7 @@
-"""One turn through the store of a framework, beside the framework's own best durable store or a plain append.
+"""Turns through the store of a framework, and sessions resumed from it.
+
+A turn runs beside the framework's own best durable store or a plain append, and beside its own store in memory, which
+shows what the framework itself takes. A session is resumed by a new store object, beside the framework's own decoding.
 
 Runs inside the environment of that framework (`python -m benchmarks.frameworks` starts it), and prints one JSON object
 with the rows. Nothing but the framework and the package is imported.
@@ -12,7 +15,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,19 +25,18 @@ ROUNDS = 15
 TEXT = "x" * 200
 
 
-def by_turns(works: Sequence[Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Any]:
-    """Both works in changing order: the median ratio (theirs : ours) and the median times in milliseconds."""
-    ours, theirs = works
-    pairs: list[tuple[float, float]] = []
+def by_turns(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, Any]:
+    """All works in changing order: the median times in milliseconds, and the median ratio (theirs : ours)."""
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    names = list(works)
     for number in range(rounds):
-        taken = {}
-        for work in (ours, theirs) if number % 2 else (theirs, ours):
+        turned = number % len(names)
+        for name in names[turned:] + names[:turned]:
             begin = time.perf_counter()
-            work()
-            taken[work] = (time.perf_counter() - begin) * 1e3
-        pairs.append((taken[ours], taken[theirs]))
-    ratio = median(b / a for a, b in pairs)
-    return {"ratio": ratio, "ours": median(a for a, _ in pairs), "theirs": median(b for _, b in pairs)}
+            works[name]()
+            taken[name].append((time.perf_counter() - begin) * 1e3)
+    ratio = median(theirs / ours for ours, theirs in zip(taken["ours"], taken["theirs"], strict=True))
+    return {"ratio": ratio, **{name: median(times) for name, times in taken.items()}}
 
 
 def plain_append(path: Path) -> Callable[[], object]:
@@ -48,7 +50,11 @@ def plain_append(path: Path) -> Callable[[], object]:
     return work
 
 
-def openai_agents(folder: Path, size: int) -> dict[str, Any]:
+Works = dict[str, Callable[[], object]]
+"""``ours`` and ``theirs`` (a turn), ``alone`` (the same in memory), ``resume`` and ``decode``."""
+
+
+def openai_agents(folder: Path, size: int) -> Works:
     """The calls of a turn: all items are read, two are added."""
     from agents import SQLiteSession
 
@@ -56,25 +62,31 @@ def openai_agents(folder: Path, size: int) -> dict[str, Any]:
 
     loop = asyncio.new_event_loop()
     item: Any = {"role": "user", "content": TEXT}
-    works: list[Callable[[], object]] = []
-    stores: tuple[Any, ...] = (DurableSession("one", folder), SQLiteSession("one", folder / "peer.db"))
-    for session in stores:
-        for start in range(0, size, 500):
-            loop.run_until_complete(session.add_items([item] * min(500, size - start)))
+    stores: dict[str, Any] = {
+        "ours": DurableSession("one", folder),
+        "theirs": SQLiteSession("one", folder / "peer.db"),
+    }
+    works: Works = {}
+    for name, session in stores.items():
+        for _ in range(size):
+            loop.run_until_complete(session.add_items([item]))
 
         def work(session: Any = session) -> None:
             loop.run_until_complete(session.get_items())
             loop.run_until_complete(session.add_items([item]))
             loop.run_until_complete(session.add_items([item]))
 
-        works.append(work)
-    return by_turns(works)
+        works[name] = work
+    rows = [json.dumps(item) for _ in range(size)]
+    works["resume"] = lambda: loop.run_until_complete(DurableSession("one", folder).get_items())
+    works["decode"] = lambda: [json.loads(row) for row in rows]
+    return works
 
 
-def google_adk(folder: Path, size: int) -> dict[str, Any]:
+def google_adk(folder: Path, size: int) -> Works:
     """A session is read, and two events are added."""
     from google.adk.events.event import Event
-    from google.adk.sessions import DatabaseSessionService
+    from google.adk.sessions import DatabaseSessionService, InMemorySessionService
     from google.genai import types
 
     from sessionary.plugs.google_adk import DurableSessionService
@@ -85,11 +97,13 @@ def google_adk(folder: Path, size: int) -> dict[str, Any]:
     def event() -> Any:
         return Event(author="user", content=types.Content(role="user", parts=[types.Part(text=TEXT)]))
 
-    works: list[Callable[[], object]] = []
-    for service in (
-        DurableSessionService(folder),
-        DatabaseSessionService(f"sqlite+aiosqlite:///{folder}/peer.db"),
-    ):
+    stores: dict[str, Any] = {
+        "ours": DurableSessionService(folder),
+        "theirs": DatabaseSessionService(f"sqlite+aiosqlite:///{folder}/peer.db"),
+        "alone": InMemorySessionService(),
+    }
+    works: Works = {}
+    for name, service in stores.items():
         session = loop.run_until_complete(service.create_session(**who))
         for _ in range(size):
             loop.run_until_complete(service.append_event(session, event()))
@@ -99,22 +113,31 @@ def google_adk(folder: Path, size: int) -> dict[str, Any]:
             for _ in range(2):
                 loop.run_until_complete(service.append_event(found, event()))
 
-        works.append(work)
-    return by_turns(works)
+        works[name] = work
+    rows = [json.dumps(event().model_dump(mode="json", exclude_none=True)) for _ in range(size)]
+    works["resume"] = lambda: loop.run_until_complete(DurableSessionService(folder).get_session(**who))
+    works["decode"] = lambda: [Event.model_validate(json.loads(row)) for row in rows]
+    return works
 
 
-def langgraph(folder: Path, size: int) -> dict[str, Any]:
+def langgraph(folder: Path, size: int) -> Works:
     """A graph with one node answers one message."""
     from langchain_core.messages import AIMessage, HumanMessage
+    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.graph import END, START, MessagesState, StateGraph
 
     from sessionary.plugs.langgraph import DurableSaver
 
     config: Any = {"configurable": {"thread_id": "one"}}
-    works: list[Callable[[], object]] = []
     database = sqlite3.connect(folder / "peer.db", check_same_thread=False)
-    for saver in (DurableSaver(folder), SqliteSaver(database)):
+    savers: dict[str, Any] = {
+        "ours": DurableSaver(folder),
+        "theirs": SqliteSaver(database),
+        "alone": InMemorySaver(),
+    }
+    works: Works = {}
+    for name, saver in savers.items():
         builder = StateGraph(MessagesState)
         builder.add_node("answer", lambda state: {"messages": [AIMessage(TEXT)]})
         builder.add_edge(START, "answer")
@@ -125,59 +148,82 @@ def langgraph(folder: Path, size: int) -> dict[str, Any]:
         def work(graph: Any = graph) -> None:
             graph.invoke({"messages": [HumanMessage(TEXT)]}, config)
 
-        works.append(work)
-    return by_turns(works, rounds=7)
+        works[name] = work
+    serde = savers["ours"].serde
+    whole = serde.dumps_typed([HumanMessage(TEXT, id=str(number)) for number in range(size)])
+    works["resume"] = lambda: DurableSaver(folder).get_tuple(config)
+    works["decode"] = lambda: serde.loads_typed(whole)
+    return works
 
 
-def claude_agent_sdk(folder: Path, size: int) -> dict[str, Any]:
+def claude_agent_sdk(folder: Path, size: int) -> Works:
     """One batch of one entry, beside a plain append."""
+    from claude_agent_sdk import InMemorySessionStore
+
     from sessionary.plugs.claude_agent_sdk import DurableSessionStore
 
     loop = asyncio.new_event_loop()
-    store = DurableSessionStore(folder)
     key: Any = {"project_key": "p", "session_id": "one"}
     made = 0
 
-    def entries(count: int) -> list[Any]:
+    def entry() -> Any:
         nonlocal made
-        made += count
-        message = {"role": "user", "content": TEXT}
-        return [{"type": "user", "uuid": f"u{made}-{number}", "message": message} for number in range(count)]
+        made += 1
+        return {"type": "user", "uuid": f"u{made}", "message": {"role": "user", "content": TEXT}}
 
-    for start in range(0, size, 500):
-        loop.run_until_complete(store.append(key, entries(min(500, size - start))))
-    return by_turns(
-        (lambda: loop.run_until_complete(store.append(key, entries(1))), plain_append(folder / "floor"))
-    )
+    works: Works = {"theirs": plain_append(folder / "floor")}
+    stores: dict[str, Any] = {"ours": DurableSessionStore(folder), "alone": InMemorySessionStore()}
+    for name, store in stores.items():
+
+        def work(store: Any = store) -> None:
+            loop.run_until_complete(store.append(key, [entry()]))
+
+        for _ in range(size):
+            work()
+        works[name] = work
+    rows = [json.dumps(entry()) for _ in range(size)]
+    works["resume"] = lambda: loop.run_until_complete(DurableSessionStore(folder).load(key))
+    works["decode"] = lambda: [json.loads(row) for row in rows]
+    return works
 
 
-def pydantic_ai(folder: Path, size: int) -> dict[str, Any]:
+def pydantic_ai(folder: Path, size: int) -> Works:
     """A conversation is saved with two more messages, beside a plain append."""
     from pydantic_ai.conversation import Conversation
-    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+    from pydantic_ai.conversation_store import InMemoryConversationStore
+    from pydantic_ai.messages import (
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        ModelResponse,
+        TextPart,
+        UserPromptPart,
+    )
 
     from sessionary.plugs.pydantic_ai import DurableConversationStore
 
     loop = asyncio.new_event_loop()
-    store = DurableConversationStore(folder)
-    conversation = Conversation(conversation_id="one")
+    messages: list[Any] = []
+    works: Works = {"theirs": plain_append(folder / "floor")}
+    stores: dict[str, Any] = {"ours": DurableConversationStore(folder), "alone": InMemoryConversationStore()}
+    for name, store in stores.items():
+        conversation = Conversation(conversation_id="one")
+        messages = conversation.messages
 
-    def turn() -> None:
-        conversation.messages.append(ModelRequest(parts=[UserPromptPart(TEXT)]))
-        conversation.messages.append(ModelResponse(parts=[TextPart(TEXT)]))
+        def work(store: Any = store, conversation: Any = conversation) -> None:
+            conversation.messages.append(ModelRequest(parts=[UserPromptPart(TEXT)]))
+            conversation.messages.append(ModelResponse(parts=[TextPart(TEXT)]))
+            loop.run_until_complete(store.save(conversation))
 
-    for _ in range(size // 2):
-        turn()
-    loop.run_until_complete(store.save(conversation))
-
-    def work() -> None:
-        turn()
-        loop.run_until_complete(store.save(conversation))
-
-    return by_turns((work, plain_append(folder / "floor")))
+        for _ in range(size // 2):
+            work()
+        works[name] = work
+    whole = ModelMessagesTypeAdapter.dump_json(messages)
+    works["resume"] = lambda: loop.run_until_complete(DurableConversationStore(folder).load("one"))
+    works["decode"] = lambda: ModelMessagesTypeAdapter.validate_json(whole)
+    return works
 
 
-MEASURED = {
+MEASURED: dict[str, Callable[[Path, int], Works]] = {
     "openai-agents": openai_agents,
     "google-adk": google_adk,
     "langgraph": langgraph,
@@ -192,7 +238,12 @@ def main(name: str, folder: str) -> None:
     for size in SIZES:
         place = Path(folder) / f"{name}-{size}"
         place.mkdir(parents=True)
-        rows.append({"size": size, **MEASURED[name](place, size)})
+        works = MEASURED[name](place, size)
+        turn: Works = {key: works[key] for key in ("ours", "theirs", "alone") if key in works}
+        row: dict[str, Any] = {"size": size, "turn": by_turns(turn)}
+        if size == SIZES[-1]:
+            row["resume"] = by_turns({"ours": works["resume"], "theirs": works["decode"]})
+        rows.append(row)
     print(json.dumps(rows))
 
 

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.frameworks [name ...]`: a turn through each framework's store, beside its own durable store.
+"""`python -m benchmarks.frameworks [name ...]`: the stores of agent frameworks, beside the frameworks' own ones.
 
-Each runs in the environment of its framework, which `make plugs` makes. Prints a table; docs/frameworks.md has that of
-the last run.
+Each framework runs in its environment, which `make plugs` makes. Prints three tables: turns, resumed sessions, and
+eight processes; docs/frameworks.md has those of the last run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.plugs import environments
 
@@ -24,29 +25,50 @@ PEERS = {
 HERE = Path(__file__).resolve().parent
 
 
+def measured(name: str, module: str) -> Any:
+    """What a module prints in the environment of a framework."""
+    scratch = HERE.parent / ".bench"
+    scratch.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        python = str(environments.folder_of(name) / "bin" / "python")
+        command = [python, "-m", f"benchmarks.{module}", name, folder]
+        done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def times(row: dict[str, float], *names: str) -> str:
+    """Cells with the ratio, and the median times in milliseconds."""
+    cells = [f"{row[name]:.2f} ms" if name in row else "" for name in names]
+    return " | ".join([f"{row['ratio']:.2f}x", *cells])
+
+
 def main(names: list[str]) -> int:
-    """Print one row for each framework and size; 1 if an environment is missing."""
-    print(
-        "| framework | stored before | compared with | theirs : ours | ours | theirs |\n|---|---|---|---|---|---|"
-    )
+    """Print the rows of each framework; 1 if an environment is missing."""
     status = 0
+    resumed: list[str] = []
+    together: list[str] = []
+    print("| framework | stored before | compared with | theirs : ours | ours | theirs | in memory |")
+    print("|---|---|---|---|---|---|---|")
     for name in names or PEERS:
         if reason := environments.missing(name):
             print(f"NOT RUN: {reason}", file=sys.stderr)
             status = 1
             continue
-        scratch = HERE.parent / ".bench"
-        scratch.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            python = str(environments.folder_of(name) / "bin" / "python")
-            command = [python, "-m", "benchmarks.framework_turns", name, folder]
-            done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=True)
-        for row in json.loads(done.stdout.splitlines()[-1]):
-            print(
-                f"| {name} | {row['size']:,} messages | {PEERS[name]} | {row['ratio']:.2f}x"
-                f" | {row['ours']:.2f} ms | {row['theirs']:.2f} ms |",
-                flush=True,
-            )
+        for row in measured(name, "framework_turns"):
+            cells = times(row["turn"], "ours", "theirs", "alone")
+            print(f"| {name} | {row['size']:,} messages | {PEERS[name]} | {cells} |", flush=True)
+            if "resume" in row:
+                resume = row["resume"]
+                resume["ratio"] = 1 / resume["ratio"]
+                resumed.append(f"| {name} | {times(resume, 'ours', 'theirs')} |")
+        row = measured(name, "framework_processes")
+        peer = f"{row['ratio']:.2f}x | {row['theirs']:.0f}/s" if "ratio" in row else "|"
+        together.append(f"| {name} | {row['ours']:.0f}/s | {peer} | {row['lost']} |")
+    print("\n| framework | resume : decode | resume | decode |\n|---|---|---|---|", *resumed, sep="\n")
+    print(
+        "\n| framework | ours | ours : theirs | theirs | lost of one session |\n|---|---|---|---|---|", end=""
+    )
+    print("", *together, sep="\n")
     return status
 
 

@@ -154,7 +154,6 @@ class RecordJournal:
         self._end = 0
         self._seam = b""
         self._snapshot = -1
-        self._replayed = 0
         self._look_at = SNAPSHOT_AFTER
         self._added: list[tuple[int, int, int, int]] = []
         self._last = ""
@@ -326,6 +325,11 @@ class RecordJournal:
             fields = [*fields, b'"prev":"%s"' % self._last.encode()]
         return b"{" + b",".join([head, *fields]) + b"}"
 
+    @property
+    def _replayed(self) -> int:
+        """The bytes that a replay reads: from the last snapshot on."""
+        return self._end - max(self._snapshot, 0)
+
     def _add_snapshot(self, found: os.stat_result | None) -> None:
         """Append a snapshot, if a replay reads much more than what stands."""
         state = self._state
@@ -402,18 +406,18 @@ class RecordJournal:
         """Apply whole lines that begin where the last read ended."""
         self._seam = data[-_SEAM:]
         for line in data.split(b"\n")[:-1]:
-            begin, self._end = self._end, self._end + len(line) + 1
-            self._replayed += len(line) + 1
+            begin = self._end
+            self._end = end = begin + len(line) + 1
             record = self._decoded(line, begin)
             if record is not None:
                 self._state.apply(record)
-                self._note_line(record, line, begin)
+                self._note_line(record, line, begin, end)
 
-    def _note_line(self, record: Line, line: bytes, begin: int) -> None:
+    def _note_line(self, record: Line, line: bytes, begin: int, end: int) -> None:
         if record.add:
-            self._added.append((record.first, len(record.add), begin, begin + len(line) + 1))
+            self._added.append((record.first, len(record.add), begin, end))
         if record.op == SNAPSHOT and record.byte == begin:
-            self._snapshot, self._replayed, self._look_at = begin, len(line), SNAPSHOT_AFTER
+            self._snapshot, self._look_at = begin, SNAPSHOT_AFTER
         if self._chain:
             self._last = sha256(line).hexdigest()
 

@@ -19,7 +19,7 @@ Spans = list[tuple[int, int]]
 """Ranges of numbers, each with its first and its last one."""
 
 
-class Line(Struct, omit_defaults=True):
+class Line(Struct, omit_defaults=True, gc=False):
     """One record: a line of the journal. docs/formats/records.md describes the keys."""
 
     n: int
@@ -101,9 +101,9 @@ class State:
         self.next_line = line.n + 1
         for first, last in line.drop:
             self._drop(first, last)
-        keys = line.keys or [None] * len(line.add)
-        for number, (item, key) in enumerate(zip(line.add, keys, strict=False), line.first):
+        for number, item in enumerate(line.add, line.first):
             self.items[number] = item
+        for number, key in enumerate(line.keys[: len(line.add)], line.first):
             if key is not None:
                 self.keys[key] = number
         self.next_item = max(self.next_item, line.first + len(line.add))
