@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from sessionary.cli.text import shell_line
@@ -62,7 +63,13 @@ def ago(when: datetime | None, now: datetime) -> str:
 def day(when: datetime, now: datetime) -> str:
     """A local date, with the year if it is not this one: ``Mar  4``, ``Nov 27 2025``."""
     date = f"{_MONTHS[when.month - 1]} {when.day:2}"
-    return date if when.year == now.astimezone().year else f"{date} {when.year}"
+    return date if when.year == _local_year(now) else f"{date} {when.year}"
+
+
+@lru_cache(maxsize=1)
+def _local_year(now: datetime) -> int:
+    """The local year, the same for all rows of a table."""
+    return now.astimezone().year
 
 
 def verdict(health: str) -> str:
@@ -78,7 +85,7 @@ def clock(when: datetime) -> str:
 def stamp(when: datetime, now: datetime) -> str:
     """Day and time, local: ``Mar  4 14:02``, with the year if it is not this one."""
     local = when.astimezone()
-    year = "" if local.year == now.astimezone().year else f" {local.year}"
+    year = "" if local.year == _local_year(now) else f" {local.year}"
     return f"{_MONTHS[local.month - 1]} {local.day}{year} {local:%H:%M}"
 
 

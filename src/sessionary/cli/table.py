@@ -56,8 +56,11 @@ def lines(
         left = max(room - sum(widths.values()), _NARROWEST)
         texts[stretch] = [fit(text.rstrip(), left, keep_end=keep_end) for text in texts[stretch]]
         texts = {head: column for head, column in texts.items() if head in {*widths, stretch}}
-    filled = [padded(texts[one.head], right=one.right) for one in columns if one.head in texts]
-    coloured = [one for one in columns if one.colours and one.head in texts] if output.has_colours() else []
+    kept = [one for one in columns if one.head in texts]
+    filled = [padded(texts[one.head], right=one.right) for one in kept]
+    if kept and not kept[-1].right:
+        filled[-1] = iter(texts[kept[-1].head])  # blanks at the end of a line are cut
+    coloured = [one for one in kept if one.colours] if output.has_colours() else []
     for number, row in enumerate(zip(*filled, strict=True)):
         line = "  ".join(row).rstrip()
         line = line if room is None else fit(line, room)

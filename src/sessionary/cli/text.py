@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sessionary.escaping import harmless as harmless  # noqa: PLC0414 - most commands import it from here
 
@@ -78,7 +78,12 @@ def pad(text: str, width: int) -> str:
 
 def widest(texts: Sequence[str]) -> int:
     """The width of the widest text in cells."""
-    return max(map(cells, {*texts}), default=0)  # many are the same
+    return max(widths(texts).values(), default=0)
+
+
+def widths(texts: Iterable[str]) -> dict[str, int]:
+    """The width of each text in cells; many of a column are the same."""
+    return {text: cells(text) for text in {*texts}}
 
 
 def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
@@ -88,8 +93,10 @@ def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
 
 def padded(texts: Sequence[str], *, right: bool = False) -> Iterator[str]:
     """As `column`, one text after the other: a long table is not held a second time."""
-    fill, width = str.rjust if right else str.ljust, widest(texts)
-    return (fill(text, width - cells(text) + len(text)) for text in texts)
+    taken = widths(texts)
+    width = max(taken.values(), default=0)
+    blanks = {text: " " * (width - cells) for text, cells in taken.items()}
+    return (blanks[text] + text if right else text + blanks[text] for text in texts)
 
 
 def wrap(text: str, width: int) -> Iterator[str]:

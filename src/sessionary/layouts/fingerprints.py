@@ -45,16 +45,15 @@ def fingerprint_of(
         16 bytes, or `UNKNOWN` if a later change could be undetectable.
     """
     state = [salt.encode("utf-8", "surrogatepass")]
-    waiting, newest = [("", path)], 0.0
+    waiting, newest = [("", path)], 0
     while waiting:
         name, place = waiting.pop()
         try:
             found = fs.stat(place)
-            state.append(
-                _pack(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
-            )
-            newest = max(newest, found.st_mtime, found.st_ctime)
-            if stat_module.S_ISDIR(found.st_mode):
+            mode, mtime, ctime = found.st_mode, found.st_mtime_ns, found.st_ctime_ns
+            state.append(_pack(found.st_ino, found.st_size, mtime, ctime, mode))
+            newest = max(newest, mtime, ctime)
+            if stat_module.S_ISDIR(mode):
                 below = sorted(fs.listdir(place))
                 if any(map(passing, below)):
                     return UNKNOWN
@@ -65,6 +64,6 @@ def fingerprint_of(
         except (OSError, struct.error):
             return UNKNOWN  # the caller determines whether it can be read
         state.append(name.encode("utf-8", "surrogateescape"))
-    if newest >= now - settled:
+    if newest >= (now - settled) * 1e9:
         return UNKNOWN
     return blake2b(b"\0".join(state), digest_size=16).digest()

@@ -213,9 +213,10 @@ class CodexLayout(AgentLayout):
         yield from self._index().problems_of_home()
 
     def _index(self) -> Index:
-        from sessionary.layouts.agents.codex_index import index_of
+        if self._read_index is None:
+            from sessionary.layouts.agents.codex_index import index_of
 
-        self._read_index = self._read_index or index_of(self._fs, str(self.home))
+            self._read_index = index_of(self._fs, str(self.home))
         return self._read_index
 
     def files(self, ref: SessionRef) -> dict[str, str]:
