@@ -56,7 +56,8 @@ class Seen(Struct, array_like=True):
 
 def digest_of(text: str) -> bytes:
     """The digest of a text, the same in every process."""
-    return _digest(text.encode("utf-8", "surrogatepass"))
+    digest: bytes = hash_of(text.encode("utf-8", "surrogatepass")).to_bytes(_HASH, "big")
+    return digest
 
 
 def _digest(data: bytes) -> bytes:

@@ -29,8 +29,10 @@ class Tip(Struct, array_like=True):
         Returns:
             False if the tip alone does not determine the line: the record begins a branch, or is stored twice.
         """
-        known, own = [one for one, _ in self.recent], _digest(record)
-        before = None if parent is None else _digest(parent)
+        from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs none
+
+        known, own = [one for one, _ in self.recent], digest_of(record)
+        before = None if parent is None else digest_of(parent)
         at = known.index(before) if before in known else -1
         # What comes after the parent stays with the line only if it belongs to records before it.
         behind = [on for _, on in self.recent[at + 1 :] if on is not False]
@@ -52,6 +54,8 @@ class Tree:
         self._awaited: set[str] = set()  # parents that were named before they were stored
         self._leaf: str | None = None
         self._last: str | None = None
+        self.is_straight = True
+        """True as long as each record follows the one before it, and none is stored twice: all are on the line."""
 
     def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> None:
         """Add the next record in the order of the store.
@@ -64,7 +68,9 @@ class Tree:
                 with it.
         """
         if record in self._parents:
+            self.is_straight = False
             return  # stored twice: the first one counts
+        self.is_straight = self.is_straight and parent == self._last
         if parent is not None and parent != record and parent not in self._parents:
             self._awaited.add(parent)
         self._parents[record] = self._last if parent == self._last else parent  # one string for both
@@ -82,6 +88,8 @@ class Tree:
 
     def abandoned(self) -> set[str]:
         """The records that are off the line that ends with the last one."""
+        if self.is_straight:
+            return set()
         gone = abandoned(self._parents, self._leaf)
         for record, parent in self._stays.items():
             if parent not in gone:
@@ -90,15 +98,19 @@ class Tree:
 
     def tip(self, gone: set[str]) -> Tip:
         """The tip of the line, given the records that are off it."""
+        from sessionary.codec.seen import digest_of  # as above
+
+        last = list(self._parents)[-RECENT:]
+        if self.is_straight:
+            return Tip([(digest_of(one), None if one in self._stays else True) for one in last])
         line = set(_line(self._parents, self._leaf))
         stays: set[str] = set()
         for record, parent in self._stays.items():
             if record not in gone and (parent in line or parent in stays):
                 stays.add(record)
-        last = list(self._parents)[-RECENT:]
         missing = {one for one in self._parents.values() if one is not None and one not in self._parents}
-        recent = [(_digest(one), None if one in stays else one in line) for one in last]
-        return Tip(recent, sorted(map(_digest, missing)))
+        recent = [(digest_of(one), None if one in stays else one in line) for one in last]
+        return Tip(recent, sorted(map(digest_of, missing)))
 
 
 def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
@@ -125,12 +137,6 @@ def abandoned(parents: Mapping[str, str | None], leaf: str | None) -> set[str]:
         if meets and record not in line:
             gone.add(record)
     return gone
-
-
-def _digest(record: str) -> bytes:
-    from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs none
-
-    return digest_of(record)
 
 
 def _line(parents: Mapping[str, str | None], leaf: str | None) -> list[str]:

@@ -97,8 +97,8 @@ class Diagnosis(Struct, array_like=True):
     def take(self, message: Message) -> None:
         """Process the next message."""
         index, place, role = self.messages, message.place, message.role
-        person = message.origin == PERSON
-        plain = len(message.parts) == 1 and type(message.parts[0]) is Text and role is not None
+        person, parts = message.origin == PERSON, message.parts
+        plain = len(parts) == 1 and type(parts[0]) is Text and role is not None
         found, answered, more, nameless = _PLAIN if plain else _calls_and_results(message, index)
         answered = role not in SPEAKERS and (answered or role == "tool")
         if nameless:
@@ -109,8 +109,9 @@ class Diagnosis(Struct, array_like=True):
                 if not pair.in_place:
                     cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
                     self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
-            self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
-            self.marks += [_mark("repeated_call", call) for call in taken.repeated]
+            if taken.repeats or taken.repeated:
+                self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
+                self.marks += [_mark("repeated_call", call) for call in taken.repeated]
         if person and self.asked and not answered:
             self.marks.append(_Mark(index, "consecutive_users", None, place))
         if self.tools is not None and person and not answered:

@@ -79,7 +79,7 @@ class Fold(Struct, array_like=True):
     def take(self, item: Item) -> None:
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
         if isinstance(item, Message):
-            self._add(item)
+            self.add(item)
         elif isinstance(item, UsageEvent):
             self._count(item, item.usage)
         elif isinstance(item, Problem):
@@ -94,7 +94,8 @@ class Fold(Struct, array_like=True):
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
 
-    def _add(self, message: Message) -> None:
+    def add(self, message: Message) -> None:
+        """Add the next message."""
         self.diagnosis.take(message)
         self.turns += begins_turn(message)
         if self.title is None and message.origin == PERSON:
@@ -113,7 +114,10 @@ class Fold(Struct, array_like=True):
         larger = 0 if summed else bisect_left(CONTEXTS, usage.context)
         key = quarter, stated.model or NO_MODEL, CONTEXTS[larger - 1] if larger else 0
         known = self.usage.get(key)
-        self.usage[key] = usage if known is None else known.plus(usage)
+        if known is None:
+            self.usage[key] = usage
+        elif usage is not NO_USAGE:
+            self.usage[key] = known.plus(usage)
 
     def fact(self, name: str) -> str | None:
         """A fact that the stream states; None if it states none."""

@@ -71,16 +71,20 @@ def parts(message: Message) -> Iterator[tuple[int | None, Any]]:
         return
     entries = [entry for entry in listed(message.get("tool_calls")) if isinstance(entry, dict)]
     for number, block in enumerate(listed(content)):
-        kind = block.get("type") if isinstance(block, dict) else None
-        if kind in CALLS:
-            yield number, _called(block, entries)
-        elif kind == RESULT:
-            error = block.get("is_error") is True
-            yield number, ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
-        else:
-            yield number, block
+        yield number, part_of_block(block, entries)
     for entry in entries:
         yield None, _listed(entry)
+
+
+def part_of_block(block: Any, entries: list[dict[str, Any]]) -> Any:
+    """The call or the result in a block, or the block; a call that the list has too is taken out of that."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind in CALLS:
+        return _called(block, entries)
+    if kind == RESULT:
+        error = block.get("is_error") is True
+        return ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
+    return block
 
 
 def is_result(message: Message) -> bool:
@@ -144,7 +148,9 @@ def _block_text(block: Mapping[str, Any]) -> str:
 def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall:
     """Return the call of a block; if the list has it too, take it from there and out of the list."""
     call_id = block_calls(block)
-    same = next((entry for entry in entries if call_id is not None and entry.get("id") == call_id), None)
+    same = None
+    if entries and call_id is not None:
+        same = next((entry for entry in entries if entry.get("id") == call_id), None)
     if same is None:
         return ToolCall(call_id, _name(block), _arguments(block.get("input")))
     entries.remove(same)

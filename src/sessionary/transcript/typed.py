@@ -29,7 +29,7 @@ from sessionary.model import (
     ToolResult,
 )
 from sessionary.transcript.history_messages import ROLE, as_message, begins_turn
-from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result
+from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, part_of_block
 from sessionary.transcript.messages import parts as stored_parts
 
 NOWHERE = Place(None)
@@ -101,8 +101,11 @@ def author_and_parts(message: Any) -> tuple[str | None, str, tuple[Part, ...]]:
         return None, HARNESS, (Other("record", message),)
     content = message.get("content")
     parts: tuple[Part, ...]
-    if isinstance(content, str) and role != "tool" and message.keys().isdisjoint(_PART_KEYS):
+    is_plain = role != "tool" and message.keys().isdisjoint(_PART_KEYS)
+    if is_plain and isinstance(content, str):
         parts = (Text(content),)
+    elif is_plain and isinstance(content, list):
+        parts = tuple([_typed(part_of_block(block, [])) for block in content])
     else:
         parts = tuple(typed_parts(message))
     return role, _origin(message, role, parts), parts
@@ -123,9 +126,12 @@ def _origin(message: Mapping[str, Any], role: str, parts: tuple[Part, ...]) -> s
         return TOOL
     if role != "user":
         return HARNESS
+    results = [part for part in parts if isinstance(part, ToolResult)]
+    if parts and len(results) == len(parts):
+        return TOOL  # as most messages of this role
     if is_real_user(message):
         return PERSON
-    return TOOL if any(isinstance(part, ToolResult) for part in parts) else HARNESS
+    return TOOL if results else HARNESS
 
 
 def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
@@ -134,12 +140,14 @@ def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
     if isinstance(content, str) and not is_result(message):
         yield Text(content)
     for _block, part in stored_parts(message):
-        yield part if isinstance(part, _OF_TOOLS) else _part(part)
+        yield _typed(part)
     if isinstance(message.get("thinking_text"), str) and not bears_results(message):
         yield Thinking(message["thinking_text"])
 
 
-def _part(part: Any) -> Part:
+def _typed(part: Any) -> Part:
+    if isinstance(part, _OF_TOOLS):
+        return part
     if isinstance(part, dict):
         kind, text, thinking = part.get("type"), part.get("text"), part.get("thinking")
         if isinstance(thinking, str):

@@ -8,8 +8,8 @@ one for each block, that share ``message.id``. Titles, modes and snapshots lie b
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,19 +21,13 @@ from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability, Retention
 from sessionary.model import (
-    AGENT,
-    COMPACTION,
-    HARNESS,
-    PERSON,
     Fact,
     Header,
     Message,
-    Other,
     Place,
     Problem,
     SessionRef,
     Severity,
-    Text,
     Usage,
     UsageEvent,
 )
@@ -49,18 +43,8 @@ _DEPTH = 3
 _FOLDERS = 8
 """How many further folders of a session are remembered."""
 
-_WORDLESS = frozenset("api_error compact_boundary stop_hook_summary turn_duration".split())
-"""Subtypes of notices that may have no text."""
-_TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 _FACTS = (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd"), ("version", "version"))
-_NO_MESSAGES = frozenset(
-    "agent-color agent-name agent-setting attachment atis-latch bridge-session content-replacement"
-    " file-history-snapshot frame-link last-prompt mode permission-mode pr-link progress queue-operation relocated"
-    " result started tag worktree-state".split()
-)
-_NOTICE = re.compile(
-    r"\s*(?:<(?:command|local-command|bash|ide|system-reminder|task)|Caveat: |\[Request interrupted)"
-)
 
 
 class ClaudeCodeLayout(LogLayout):
@@ -150,15 +134,20 @@ class ClaudeCodeLayout(LogLayout):
         if _is_agent(ref) and "/subagents/" in ref.locator:
             yield Fact("parent", os.path.basename(ref.locator.rpartition("/subagents/")[0]), 1)
 
-    def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
-        for fact in facts_of_record(record, memory):
-            yield from (fact,) if fact.name != "cwd" else _folder(fact, memory)
+    def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Sequence[Fact]:
+        stated = facts_of_record(record, memory)
+        if "forkedFrom" not in record and not stated and not _is_agent(ref):
+            return stated  # as of most records
+        found: list[Fact] = []
+        for fact in stated:
+            found += (fact,) if fact.name != "cwd" else _folder(fact, memory)
         origin = record.get("forkedFrom")
         parents = (object_of(origin).get("sessionId"), record.get("sessionId") if _is_agent(ref) else None)
         for parent in parents:
             if parent and parent != memory.get("parent") and isinstance(parent, str):
                 memory["parent"] = parent
-                yield Fact("parent", parent)
+                found.append(Fact("parent", parent))
+        return found
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         found = super().header(ref, fold)
@@ -168,12 +157,10 @@ class ClaudeCodeLayout(LogLayout):
             found = replace(found, problems=[*found.problems, note])
         return found
 
-    def _is_elsewhere(self, ref: SessionRef, record: dict[str, Any], response: str | None) -> bool:
+    def _is_elsewhere(self, ref: SessionRef, response: str | None) -> bool:
         """True for a response that a session in the background repeats from the file that it was moved from."""
-        from sessionary.layouts.agents.claude_code_forks import is_moved, responses_elsewhere
+        from sessionary.layouts.agents.claude_code_forks import responses_elsewhere
 
-        if not is_moved(record):
-            return False
         try:
             key = (ref.locator, self._fs.stat(os.path.dirname(ref.locator)).st_mtime)
         except OSError:
@@ -185,34 +172,47 @@ class ClaudeCodeLayout(LogLayout):
 
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
-    ) -> Iterator[Message | UsageEvent]:
-        message = message_of_record(record, place)
+    ) -> Sequence[Message | UsageEvent]:
+        message = self._decode(record, place)
         if message is None:
-            return
+            return ()
         if message.model is not None:
             memory["model"] = message.model
         searches = count_of(object_of(record.get("toolUseResult")).get("searchCount"))
-        counts = message.usage is not None or searches
-        copied = counts and (
-            copied_from(self._fs, ref, record) or self._is_elsewhere(ref, record, message.id)
-        )
-        yield replace(message, usage=None) if copied else message
-        if searches and not copied:  # by a request of the tool, of which nothing else is stored
-            yield UsageEvent(Usage(web_searches=searches), memory.get("model"), message.time)
+        if (message.usage is not None or searches) and self._is_copied(ref, record, message.id):
+            return (replace(message, usage=None),)
+        if searches:  # by a request of the tool, of which nothing else is stored
+            return (message, UsageEvent(Usage(web_searches=searches), memory.get("model"), message.time))
+        return (message,)
+
+    @cached_property
+    def _decode(self) -> Callable[[dict[str, Any], Place], Message | None]:
+        """A record as a message."""
+        from sessionary.layouts.agents.claude_code_records import message_of_record
+
+        return message_of_record  # loaded once: a list that reads nothing needs it not
+
+    def _is_copied(self, ref: SessionRef, record: dict[str, Any], response: str | None) -> bool:
+        """True for a record that another session holds too, which counts its usage."""
+        if "forkedFrom" in record and copied_from(self._fs, ref, record) is not None:
+            return True
+        return record.get("sessionKind") == "bg" and self._is_elsewhere(ref, response)
 
 
-def facts_of_record(record: dict[str, Any], known: Memory) -> Iterator[Fact]:
+def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
     """What a record says of its session: title, folder, branch, version. What is known already is left out."""
+    found: list[Fact] = []
     kind = text_or_none(record.get("type"))
-    if kind in _TITLES:
-        key, rank = _TITLES[kind]
+    if kind in TITLES:
+        key, rank = TITLES[kind]
         if isinstance(record.get(key), str):
-            yield Fact("title", record[key], rank)
+            found.append(Fact("title", record[key], rank))
     for key, name in _FACTS:
         value = record.get(key)
         if value and value != known.get(key) and isinstance(value, str):
             known[key] = value
-            yield Fact(name, value)
+            found.append(Fact(name, value))
+    return found
 
 
 def _is_below_a_session(name: str, own: str) -> bool:
@@ -255,55 +255,3 @@ def _stays_with_parent(record: dict[str, Any]) -> bool:
     first = content[0] if isinstance(content, list) and content else None
     kind = first.get("type") if isinstance(first, dict) else None
     return kind in ("tool_result", "tool_use")
-
-
-def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
-    """A record as a message; None for one that is none."""
-    from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
-    from sessionary.transcript.typed import author_and_parts
-
-    kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
-    if kind in _NO_MESSAGES or kind in _TITLES:
-        return None
-    inner = record.get("message")
-    if kind in ("user", "assistant") and isinstance(inner, dict):
-        role, origin, parts = author_and_parts(inner if "role" in inner else {"role": kind, **inner})
-        if kind == "assistant":
-            origin = AGENT
-        if record.get("isCompactSummary"):
-            origin = COMPACTION
-        elif origin == PERSON and record.get("isMeta"):
-            origin = HARNESS
-        model = inner.get("model")
-        message = Message(
-            role,
-            origin,
-            parts or (Other("record", record),),
-            time,
-            text_or_none(inner.get("id")) if kind == "assistant" else text_or_none(record.get("uuid")),
-            text_or_none(record.get("parentUuid")),
-            text_or_none(model) if model != "<synthetic>" else None,
-            _usage(inner.get("usage")),
-            place,
-        )
-        is_notice = origin == PERSON and _NOTICE.match(message.text)
-        return replace(message, origin=HARNESS) if is_notice else message
-    text = text_or_none(record.get("content"))
-    if kind == "system" and record.get("subtype") in _WORDLESS:
-        text = text or str(record["subtype"])
-    if kind == "system" and text is not None:
-        return Message("system", HARNESS, (Text(text),), time, text_or_none(record.get("uuid")), place=place)
-    return Message(None, HARNESS, (Other("record", record),), time, place=place)
-
-
-def _usage(stated: Any) -> Usage | None:
-    if not isinstance(stated, dict):
-        return None
-    return Usage(
-        count_of(stated.get("input_tokens")),
-        count_of(stated.get("output_tokens")),
-        count_of(stated.get("cache_read_input_tokens")),
-        count_of(stated.get("cache_creation_input_tokens")),
-        cache_write_1h=count_of(object_of(stated.get("cache_creation")).get("ephemeral_1h_input_tokens")),
-        web_searches=count_of(object_of(stated.get("server_tool_use")).get("web_search_requests")),
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Any
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import SessionaryError
@@ -20,11 +19,6 @@ from sessionary.layouts.jsonl import read_range
 _HEAD = 1 << 16
 _UUID = re.compile(rb'"uuid": ?"([^"]+)"')
 _MARK = re.compile(rb'"sessionKind": ?"bg"')
-
-
-def is_moved(record: dict[str, Any]) -> bool:
-    """True for a record that a session in the background wrote."""
-    return record.get("sessionKind") == "bg"
 
 
 def responses_elsewhere(fs: Fs, path: str) -> frozenset[str]:

@@ -34,12 +34,12 @@ class Lines(Struct, array_like=True):
         """True if the same line stands shortly before."""
         if "timestamp" not in record.value:
             return False
-        mark = mark_of(record.raw)
-        if mark in self.recent:
+        mark, recent = mark_of(record.raw), self.recent
+        if mark in recent:
             return True
-        self.recent.append(mark)
-        if len(self.recent) > _RECENT:
-            del self.recent[0]
+        recent.append(mark)
+        if len(recent) > _RECENT:
+            del recent[0]
         return False
 
     def gap(self, record: Record, path: str) -> Iterator[Problem]:

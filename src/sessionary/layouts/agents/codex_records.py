@@ -382,7 +382,8 @@ class Decoder(Struct, array_like=True):
 
 def mark_of(data: bytes) -> int:
     """A hash of four bytes: a cursor holds many of them."""
-    return int(hash_of(data)) & 0xFFFF_FFFF
+    mark: int = hash_of(data) & 0xFFFF_FFFF
+    return mark
 
 
 def _mark(text: str) -> int:

@@ -91,6 +91,7 @@ class _Events:
 
     def __init__(self, state: bytes | None) -> None:
         self.hidden: Counter[str] = Counter()
+        self.is_plain = False
         self._recent: list[bytes] = [] if state is None else msgpack.decode(state, type=list[bytes])
         self._numbers: dict[str, int] = {}
         self._removed: list[range] = []

@@ -29,6 +29,8 @@ def count_of(value: Any) -> int:
     """A number of tokens; 0 for anything else. Old files store it as text."""
     if type(value) is int:
         return value if value > 0 else 0
+    if value is None:
+        return 0
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):

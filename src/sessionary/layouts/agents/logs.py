@@ -65,9 +65,11 @@ class Plan(Protocol):
 
     Attributes:
         hidden: the number of records that are not shown, by the words that say which they are.
+        is_plain: all records that were surveyed are shown as they are, so `newest` and `verdict` need not be asked.
     """
 
     hidden: Counter[str]
+    is_plain: bool
 
     def survey(self, found: Record) -> None:
         """Add the next record of a file that is read from its start."""
@@ -116,6 +118,8 @@ class Reading(Struct):
     memory: Memory
     kept: list[Stored] | None = None
     """What is in the file, if it is small: then it is read once."""
+    surveyed: int = 0
+    """Records that begin before this byte were surveyed."""
 
 
 class LogLayout(AgentLayout):
@@ -141,12 +145,12 @@ class LogLayout(AgentLayout):
     @abstractmethod
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
-    ) -> Iterator[Message | UsageEvent]:
+    ) -> Iterable[Message | UsageEvent]:
         """The messages that a record holds, and usage that belongs to none."""
 
-    def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
+    def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterable[Fact]:
         """What a record says of the session. Called for every record, whether it counts or not."""
-        return iter(())
+        return ()
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
         """What the place of a file says of the session."""
@@ -205,12 +209,16 @@ class LogLayout(AgentLayout):
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """What the records say."""
-        watch = self._watch_of(ref)
-        for found in self._watched(ref, reading.kept or records(self._fs, ref.locator, reading.start)):
+        watch, path, memory = self._watch_of(ref), ref.locator, reading.memory
+        plain_until = reading.surveyed if watch is None and reading.plan.is_plain else 0
+        for found in self._watched(ref, reading.kept or records(self._fs, path, reading.start)):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):
-                yield from self._facts(ref, found.value, reading.memory)
+                yield from self._facts(ref, found.value, memory)
+                if found.byte < plain_until:
+                    yield from self._messages(ref, found.value, Place(path, found.line, found.byte), memory)
+                    continue
                 at = reading.plan.newest(found.value)
                 verdict = reading.plan.verdict(found.value)
                 if verdict is not Verdict.COPY:
@@ -234,19 +242,21 @@ class LogLayout(AgentLayout):
         return value if isinstance(value, dict) else None
 
     def _whole(self, ref: SessionRef) -> Reading:
-        plan, end, kept = self._plan(ref, None), None, list[Stored]()
+        plan, end, kept, surveyed = self._plan(ref, None), None, list[Stored](), 0
         is_small = True
         for found in records(self._fs, ref.locator):
-            end = found if isinstance(found, Cursor) else None
             if isinstance(found, Record):
+                end, surveyed = None, found.byte + 1
                 plan.survey(found)
-                is_small = is_small and found.byte + len(found.raw) <= KEPT
+                if is_small and found.byte + len(found.raw) > KEPT:
+                    is_small = False
+                    kept.clear()
+            else:
+                end = found if isinstance(found, Cursor) else None
             if is_small:
                 kept.append(found)
-            else:
-                kept.clear()
         plan.settle()
-        return Reading(None, end, plan, None, {}, kept or None)
+        return Reading(None, end, plan, None, {}, kept or None, surveyed)
 
     def _further(self, ref: SessionRef, after: Cursor) -> Reading | None:
         """What was added behind a cursor; None if the file must be read from its start."""
@@ -322,27 +332,36 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
 def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
     """The items, with consecutive messages of one id joined to one, which stands where the first does."""
     pending: Message | Aside | None = None
+    last: Message | None = None
     behind: list[Item] = []
-    kinds = (Message, Aside)
     for item in items:
-        if not isinstance(item, kinds):
-            behind.append(item)
-        elif pending is not None and (joined := _joined(pending, item)) is not None:
-            pending = joined
+        if isinstance(item, Message):
+            message = item
+        elif isinstance(item, Aside):
+            message = item.message
         else:
-            yield from (*(() if pending is None else (pending,)), *behind)
-            pending, behind = item, []
+            behind.append(item)
+            continue
+        if pending is not None and last is not None:
+            if last.id is not None and last.id == message.id and last.role == message.role:
+                pending = _joined(pending, item)
+                last = pending if isinstance(pending, Message) else pending.message
+                continue
+            yield pending
+        if behind:
+            yield from behind
+            behind = []
+        pending, last = item, message
     yield from (*(() if pending is None else (pending,)), *behind)
 
 
-def _joined(one: Message | Aside, other: Message | Aside) -> Message | Aside | None:
-    """One message from two of its records, each of which states the usage so far; None for two messages."""
-    first = one.message if isinstance(one, Aside) else one
-    second = other.message if isinstance(other, Aside) else other
-    if first.id is None or first.id != second.id or first.role != second.role:
-        return None
-    usages = [usage for usage in (first.usage, second.usage) if usage is not None]
-    usage = max(usages, key=lambda each: each.output, default=None)
+def _joined(one: Message | Aside, other: Message | Aside) -> Message | Aside:
+    """One message from two of its records, each of which states the usage so far."""
+    first = one if isinstance(one, Message) else one.message
+    second = other if isinstance(other, Message) else other.message
+    usage = first.usage
+    if usage is None or (second.usage is not None and second.usage.output > usage.output):
+        usage = second.usage
     shown = [each for each in (one, other) if isinstance(each, Message)]
     parts = list[Part]()
     for part in (part for each in shown for part in each.parts):

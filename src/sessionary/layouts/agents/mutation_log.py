@@ -76,6 +76,7 @@ class MutationLog:
 
     def __init__(self, state: bytes | None = None) -> None:
         self.hidden: Counter[str] = Counter()
+        self.is_plain = False
         found = None if state is None else msgpack.decode(state, type=_State)
         if found is not None and not 0 <= found.requests <= 1 << 24:
             raise MsgspecError("more requests than a session has")

@@ -36,6 +36,7 @@ class PatchLog:
 
     def __init__(self, state: bytes | None = None) -> None:
         self.hidden: Counter[str] = Counter()
+        self.is_plain = False
         self._known = None if state is None else SeenIds(state)
         self._ids: set[str] = set()
         self._last: dict[str, int] = {}  # of each message in order: the record that completes it

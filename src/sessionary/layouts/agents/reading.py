@@ -106,7 +106,8 @@ class AgentLayout:
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
     ) -> Iterator[Item]:
-        return (_with_remedy(item, ref) for item in self._items(ref, after))
+        for item in self._items(ref, after):
+            yield _with_remedy(item, ref) if isinstance(item, Problem) else item
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         return raw_record(self._fs, ref, place)
@@ -193,13 +194,11 @@ class AgentLayout:
             return []
 
 
-def _with_remedy(item: Item, ref: SessionRef) -> Item:
-    """The item; a problem of a line gets the remedy of a file that only its agent may write.
+def _with_remedy(item: Problem, ref: SessionRef) -> Problem:
+    """The problem; one of a line gets the remedy of a file that only its agent may write.
 
     Half a surrogate pair is legal JSON, but every provider refuses the text that holds it.
     """
-    if not isinstance(item, Problem):
-        return item
     if item.code == "lone_surrogate":
         item = item._replace(severity=Severity.stops_resume)
     return item._replace(repair=mended_copy(ref)) if item.severity > Severity.note else item

@@ -63,11 +63,13 @@ class TreePlan:
         self._shown: set[str] = set()
         self._seen, self._digest_of = Seen(), digest_of
         self._previous: str | None = None
+        self.is_plain = state is None
 
     def survey(self, found: Record) -> None:
         record = found.value
         if words := self._left_out(record):
             self.hidden[words] += 1
+            self.is_plain = False
         elif node := self._node(record):
             if not self._split and self._tree.has(node.id):
                 self._newest[node.id] = (found.line, found.byte)
@@ -82,6 +84,7 @@ class TreePlan:
         return node is None or self._tip.extend(node.id, node.parent, speaks=node.speaks, stays=node.stays)
 
     def settle(self) -> None:
+        self.is_plain = self.is_plain and self._tree.is_straight
         self._gone = self._tree.abandoned()
         self._tip = self._tree.tip(self._gone)
         if count := len(self._gone & self._shown):

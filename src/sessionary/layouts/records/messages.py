@@ -10,7 +10,7 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from sessionary.codec.times import parse_time
-from sessionary.layouts.agents import claude_code, codex_shapes, google_parts
+from sessionary.layouts.agents import claude_code, claude_code_records, codex_shapes, google_parts
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
 from sessionary.layouts.records.names import ADK, CLAUDE, IMPORT, LANGGRAPH, OPENAI, PYDANTIC
 from sessionary.model import (
@@ -90,7 +90,7 @@ def _texts(blocks: Any) -> Iterator[str]:
 
 
 def _claude(item: dict[str, Any], place: Place) -> Message | None:
-    return claude_code.message_of_record(item, place)
+    return claude_code_records.message_of_record(item, place)
 
 
 def _adk(item: dict[str, Any], place: Place) -> Message:
