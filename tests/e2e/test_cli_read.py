@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -716,6 +717,42 @@ with Progress("reading", 8, clock=lambda: next(times, 9.0)) as progress:
     assert "50 %" in after
     quiet = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert quiet.stderr == b"quiet\n"
+
+
+def test_ctrl_c_while_sessions_are_read_lists_what_is_known(make: Make, home: Path) -> None:
+    for name in ("one", "two", "six"):
+        make(name)
+    code = """
+import sys
+from sessionary.catalog import Catalog
+from sessionary.cli import main, progress
+progress.PATIENCE = -1
+read, count = Catalog._read, 0
+def stopped(self, one):
+    global count
+    count += 1
+    if count == 2:
+        raise KeyboardInterrupt
+    return read(self, one)
+if sys.argv[1] == "stop":
+    Catalog._read = stopped
+sys.exit(main(["list", *sys.argv[2:]]))
+"""
+    command = [sys.executable, "-c", code]
+    screen = on_terminal(*command, "stop", "--home", str(home), PAGER="", NO_COLOR="1")
+    assert "Ctrl-C lists them as they are" in screen.out
+    rows = [line for line in screen.out.splitlines() if re.match(r" *\d ", line)]
+    assert len(rows) == 3
+    assert sum("✓ ok" in row for row in rows) == 1
+    assert sum(row.count("…") >= 3 for row in rows) == 2
+    assert "2 sessions are not read yet; the next list goes on from there" in screen.out
+    assert screen.code == 130
+    again = on_terminal(*command, "go", "--home", str(home), PAGER="", NO_COLOR="1")
+    assert (again.code, again.out.count("✓ ok")) == (0, 3)
+    stopped = on_terminal(*command, "stop", "--home", str(home), "--json", PAGER="", XDG_CACHE_HOME=str(home))
+    assert stopped.code == 130
+    assert "interrupted" in stopped.out
+    assert "[" not in re.sub("\x1b\\[", "", stopped.out)
 
 
 # help, and real sessions

@@ -637,6 +637,101 @@ def test_a_killed_refresh_leaves_a_whole_catalogue(home: Path, cache: Path, list
         assert listed() == expected
 
 
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sessionary.catalog import store
+from sessionary.testing.layout_suite import LongAgoFs
+from sessionary.workspace import Workspace
+
+class Killed(LongAgoFs):
+    def open(self, path, flags, mode=0o666):
+        if path.endswith("transcript.jsonl") and self.opened["transcript.jsonl"] == 11:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().open(path, flags, mode)
+
+store.BATCH = int(sys.argv[3])
+list(Workspace(Path(sys.argv[1]), fs=Killed(), cache=sys.argv[2]).summaries())
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills are POSIX's")
+def test_what_a_killed_list_has_read_is_not_read_again(home: Path, cache: Path, listed: Listed) -> None:
+    for number in range(20):
+        make(home, f"s{number:02}")
+    expected, whole = read_anew(home, fs := LongAgoFs()), fs.bytes_read
+    four = sum(one.size for one in list(expected.values())[:4])
+    command = [sys.executable, "-c", _KILLED, str(home), str(cache), str(four)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    fs = LongAgoFs()
+    assert listed(fs) == expected
+    assert fs.opened["transcript.jsonl"] == 12  # eleven were read, and eight of them stored
+    assert fs.bytes_read == whole * 12 // 20
+
+
+class Stopped:
+    """Presses Ctrl-C when three sessions were read."""
+
+    def __init__(self, *, goes_on: bool) -> None:
+        self.total = self.done = self.count = 0
+        self._goes_on = goes_on
+
+    def begin(self, total: int) -> None:
+        self.total = total
+
+    def advance(self, size: int) -> None:
+        self.count, self.done = self.count + 1, self.done + size
+        if self.count == 3:
+            raise KeyboardInterrupt
+
+    def goes_on(self) -> bool:
+        return self._goes_on
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_ctrl_c_keeps_what_was_read_newest_first(
+    goes_on: bool, home: Path, cache: Path, listed: Listed
+) -> None:
+    for number in range(8):
+        folder = make(home, f"s{number}", name=f"the name {number}")
+        text = json.dumps({"role": "user", "content": "hi", "timestamp": f"2026-03-0{number + 1}T09:00:00Z"})
+        (folder / "transcript.jsonl").write_text(text + "\n")
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, ns=((number - 100) * SECOND + 1_772_000_000 * SECOND,) * 2)
+    expected, watch = read_anew(home), Stopped(goes_on=goes_on)
+    workspace = Workspace(home, fs=LongAgoFs(), cache=str(cache))
+    if goes_on:
+        found = {one.ref.session_id: one for one in workspace.summaries(watch)}
+        unread = {name for name, one in found.items() if one.unread}
+        assert unread == {f"s{number}" for number in range(5)}
+        assert all(found[name] == expected[name] for name in found.keys() - unread)
+        for name in unread:
+            assert (found[name].size, found[name].messages) == (expected[name].size, 0)
+            assert found[name].title == expected[name].title
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            list(workspace.summaries(watch))
+    assert (watch.total, watch.done) == (
+        sum(one.size for one in expected.values()),
+        sum(expected[f"s{number}"].size for number in (5, 6, 7)),
+    )
+    fs = LongAgoFs()
+    assert listed(fs) == expected
+    assert fs.opened["transcript.jsonl"] == 5
+
+
+def test_a_watch_changes_nothing_else(home: Path, cache: Path, listed: Listed) -> None:
+    for number in range(2):
+        make(home, f"s{number}")
+    watch = Stopped(goes_on=False)
+    found = list(Workspace(home, fs=LongAgoFs(), cache=str(cache)).summaries(watch))
+    assert {one.ref.session_id: one for one in found} == listed() == read_anew(home)
+    assert watch.done == watch.total
+    fs, again = LongAgoFs(), Stopped(goes_on=False)
+    assert list(Workspace(home, fs=fs, cache=str(cache)).summaries(again)) == found
+    assert (fs.opened["transcript.jsonl"], again.total) == (0, 0)
+
+
 # Where it lies
 
 

@@ -9,6 +9,6 @@ else. It holds paths and titles of sessions, but no messages.
 """
 
 from sessionary.catalog.query import Rows, query
-from sessionary.catalog.store import Catalog
+from sessionary.catalog.store import Catalog, Unread
 
-__all__ = ["Catalog", "Rows", "query"]
+__all__ = ["Catalog", "Rows", "Unread", "query"]

@@ -9,16 +9,18 @@ whose cache folder is emptied meanwhile dies of SIGBUS.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
+from msgspec.structs import replace
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
@@ -41,6 +43,9 @@ WAIT = 0.5
 _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 """Problems that may go without a change of the files: who asks, or the clock, decides about them."""
 
+BATCH = 32 << 20
+"""Bytes of sessions after which what was read of them is stored, so that a process that is killed loses no more."""
+
 _SHARE = 100
 """How far a session was folded is stored if that takes less than this part of its size. Smaller ones are read anew."""
 
@@ -59,6 +64,31 @@ class _Row(NamedTuple):
 
     fingerprint: bytes
     summary: Summary
+
+
+class Unread(NamedTuple):
+    """A session that must be read: it is new, or has changed.
+
+    Attributes:
+        layout: its layout.
+        ref: the session.
+        fingerprint: its state before it is read.
+        row: what is stored of it.
+    """
+
+    layout: Layout
+    ref: SessionRef
+    fingerprint: bytes
+    row: _Row | None
+
+    def header(self) -> Summary | None:
+        """What its documents, names and stats say; nothing is counted. None if it is gone."""
+        from sessionary.layouts.summary import summary_of  # as in `Catalog._read`
+
+        try:
+            return replace(summary_of(self.layout, self.ref, iter(())), unread=True)
+        except NotFound:
+            return None
 
 
 class _Read(NamedTuple):
@@ -82,29 +112,53 @@ class Catalog:
     def summaries(self, layout: Layout) -> Iterator[Summary]:
         """The summary of every session of a layout, in no order; reads only those that changed.
 
-        What was read is stored when the iteration ends, or is given up.
+        What was read is stored each time that it is `BATCH` bytes, and when the iteration ends or is given up.
 
         Raises:
             StorageFailed: as `Layout.discover`, after all that could be found.
         """
-        known, home = self._load(layout), _home(layout)
-        read: list[_Read] = []
-        complete = False
+        return self.read(self.survey(layout))
+
+    def survey(self, layout: Layout) -> Iterator[Summary | Unread]:
+        """The summary of every session of a layout that has not changed, and the others to be read.
+
+        Raises:
+            StorageFailed: as `summaries`.
+        """
+        known = self._load(layout)
+        for ref in layout.discover():
+            row, fingerprint = known.pop(ref.locator, None), layout.fingerprint(ref)
+            if row is not None and fingerprint and row.fingerprint == fingerprint:
+                yield row.summary
+            else:
+                yield Unread(layout, ref, fingerprint, row)
+        if known:
+            self._store(layout.name, _home(layout), [], list(known))
+
+    def read(self, found: Iterable[Summary | Unread]) -> Iterator[Summary]:
+        """The summaries of sessions, each of which is read when it is asked for; stored as by `summaries`."""
+        batch, size = list[tuple[Unread, _Read | None]](), 0.0
         try:
-            for ref in layout.discover():
+            for one in found:
+                if isinstance(one, Summary):
+                    yield one
+                    continue
                 try:
-                    found = self._current(layout, ref, known.get(ref.locator))
-                except NotFound:
-                    continue  # removed since its name was read
-                if found.summary.listed:
-                    if known.pop(ref.locator, None) != found[:2]:
-                        read.append(found)
-                    yield found.summary
-            complete = True
+                    read = self._read(one)
+                except NotFound:  # removed since its name was read
+                    read = None
+                if read is None or not read.summary.listed:
+                    if one.row is not None:
+                        batch.append((one, None))
+                    continue
+                if one.row != read[:2]:
+                    batch.append((one, read))
+                    size += read.summary.size
+                if size >= BATCH:
+                    size = 0 if self._store_batch(batch) else -math.inf  # tried once more at the end
+                yield read.summary
         finally:
-            gone = known if complete else {}
-            if read or gone:
-                self._store(layout.name, home, read, list(gone))
+            self._store_batch(batch)
 
     def summary(self, layout: Layout, ref: SessionRef) -> Summary:
         """The summary of one session; reads only what changed.
@@ -112,23 +166,23 @@ class Catalog:
         Raises:
             NotFound: the session is gone.
         """
-        row = self._load(layout, ref.locator).get(ref.locator)
-        found = self._current(layout, ref, row)
+        row, fingerprint = self._load(layout, ref.locator).get(ref.locator), layout.fingerprint(ref)
+        if row is not None and fingerprint and row.fingerprint == fingerprint:
+            return row.summary
+        found = self._read(Unread(layout, ref, fingerprint, row))
         if found.summary.listed and row != found[:2]:
             self._store(layout.name, _home(layout), [found], [])
         return found.summary
 
-    def _current(self, layout: Layout, ref: SessionRef, row: _Row | None) -> _Read:
-        """A session as it is now, given what is stored of it.
+    def _read(self, one: Unread) -> _Read:
+        """A session as it is now.
 
         Raises:
             NotFound: the session is gone.
         """
-        fingerprint = layout.fingerprint(ref)
-        if row is not None and fingerprint and row.fingerprint == fingerprint:
-            return _Read(fingerprint, row.summary, None)
         from sessionary.layouts.summary import summarize  # here: a list that reads nothing needs none
 
+        layout, ref, fingerprint, row = one
         before = None if row is None else self._progress(layout.name, _home(layout), ref.locator)
         summary, progress = summarize(layout, ref, before)
         if any(problem.code in _PASSING for problem in summary.problems):
@@ -136,6 +190,20 @@ class Catalog:
         if progress is not None and len(progress.cursor.state) + len(progress.state) > summary.size // _SHARE:
             progress = None
         return _Read(fingerprint, summary, progress)
+
+    def _store_batch(self, batch: list[tuple[Unread, _Read | None]]) -> bool:
+        """Store what was read, drop what is gone, and empty the batch; False if that failed."""
+        of_layouts: dict[tuple[str, str], tuple[list[_Read], list[str]]] = {}
+        for one, read in batch:
+            some, gone = of_layouts.setdefault((one.layout.name, _home(one.layout)), ([], []))
+            if read is None:
+                gone.append(one.ref.locator)
+            else:
+                some.append(read)
+        stored = all(self._store(*key, *rows) for key, rows in of_layouts.items())
+        if stored:
+            batch.clear()
+        return stored
 
     # -- SQLite
 
@@ -184,10 +252,10 @@ class Catalog:
             self._give_up(error)
         return None
 
-    def _store(self, kind: str, home: str, read: list[_Read], gone: list[str]) -> None:
-        """Store the sessions that were read, and drop those that are gone."""
+    def _store(self, kind: str, home: str, read: list[_Read], gone: list[str]) -> bool:
+        """Store the sessions that were read, and drop those that are gone; False if that failed."""
         if self.path is None:
-            return
+            return False
         try:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -202,6 +270,8 @@ class Catalog:
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
+            return False
+        return True
 
     def _give_up(self, error: Exception) -> None:
         """Do without the catalogue; delete one that is damaged or of another version."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import formatting, homes, last_list, options, output, table
+from sessionary.cli import errors, formatting, homes, last_list, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, report_failure, report_none
@@ -46,6 +46,9 @@ def _tokens(one: Summary) -> int:
 
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 """The columns that are left out when the terminal is narrow, in this order."""
+
+_UNREAD = "…"
+"""Stands for what is not known of a session that is not read yet."""
 
 _TITLE = 10
 """Minimum width of a title, in cells, as long as another column can be left out."""
@@ -124,7 +127,7 @@ def list_command(
     details.
     """
     workspace = homes.workspace(home)
-    found, failure = all_summaries(workspace)
+    found, failure = all_summaries(workspace, partly=output.is_terminal() and not (json_ or jsonl))
     accepted = [health for word in healths for health in _HEALTHS[word]]
     wanted = Filter(kinds, model, branch, accepted, [tag.removeprefix("#") for tag in tags], starred)
     chosen = [
@@ -147,6 +150,10 @@ def list_command(
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
         report_none(workspace)
+    if unread := sum(one.unread for one in found):
+        are = "session is" if unread == 1 else "sessions are"
+        output.aside(f"Interrupted: {unread:,} {are} not read yet; the next list goes on from there.")
+        return errors.INTERRUPTED
     return report_failure(failure, "listed")
 
 
@@ -198,17 +205,18 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
         yield Column("KIND", kinds)
     yield Column("WHEN", [formatting.ago(one.updated, now) for one in some])
     yield Column("PROJECT", [names[project(one)] for one in some])
-    yield Column("MSGS", [str(one.messages) for one in some], right=True)
-    yield Column("TURNS", [str(one.turns) for one in some], right=True)
+    yield Column("MSGS", [_UNREAD if one.unread else str(one.messages) for one in some], right=True)
+    yield Column("TURNS", [_UNREAD if one.unread else str(one.turns) for one in some], right=True)
     yield Column("SIZE", [formatting.size(one.size) for one in some], right=True)
-    colours = [formatting.colour(one.health) for one in some]
-    yield Column("HEALTH", [formatting.verdict(one.health) for one in some], colours=colours)
+    colours = ["dim" if one.unread else formatting.colour(one.health) for one in some]
+    healths = [_UNREAD if one.unread else formatting.verdict(one.health) for one in some]
+    yield Column("HEALTH", healths, colours=colours)
     yield Column("TITLE", [_title(summary, depth) for summary, _, depth in rows])
 
 
 def _title(summary: Summary, depth: int) -> str:
     """The title; that of a sub-session is indented, that of a fork names its origin."""
-    title, parent = summary.title or "-", summary.parent
+    title, parent = summary.title or (_UNREAD if summary.unread else "-"), summary.parent
     if summary.archived:
         title = f"(archived) {title}"
     if summary.starred:

@@ -37,7 +37,7 @@ class Progress:
         self._done = 0
         self._clock = clock
         self._quiet_since = clock()
-        self._wanted = _can_be_drawn()
+        self._wanted = can_be_drawn()
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Progress:
 @contextmanager
 def waiting(what: str, *, patience: float = PATIENCE) -> Iterator[None]:
     """A bar without a total, with the time since it appeared, for one operation that takes more than a second."""
-    if not _can_be_drawn():
+    if not can_be_drawn():
         yield
         return
     bars: list[Bar] = []
@@ -94,7 +94,8 @@ def waiting(what: str, *, patience: float = PATIENCE) -> Iterator[None]:
             bar.stop()
 
 
-def _can_be_drawn() -> bool:
+def can_be_drawn() -> bool:
+    """True if a user would see a bar."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessionary.cli import last_list, options, output
-from sessionary.cli.progress import Progress
+from sessionary.cli.progress import Progress, can_be_drawn
 from sessionary.cli.text import one_line, short_path
 from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
@@ -125,10 +125,51 @@ def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
     )
 
 
-def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | None]:
-    """The summary of every session, and the errors of the folders that could not be read."""
-    with Progress("reading sessions", None) as progress:
-        return gathered(progress.over(workspace.summaries()))
+class _Reading:
+    """Shows how far the sessions are read, by bytes.
+
+    Args:
+        partly: Ctrl-C ends the reading and not the command.
+    """
+
+    def __init__(self, *, partly: bool) -> None:
+        self._partly = partly
+        self._progress: Progress | None = None
+
+    def begin(self, total: int) -> None:
+        what = "reading sessions, Ctrl-C lists them as they are" if self._partly else "reading sessions"
+        self._progress = Progress(what, total)
+
+    def advance(self, size: int) -> None:
+        if self._progress is not None:
+            self._progress.advance(size)
+
+    def goes_on(self) -> bool:
+        self.end()
+        return self._partly
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if self._progress is not None:
+            self._progress.pause()
+
+
+def all_summaries(
+    workspace: Workspace, *, partly: bool = False
+) -> tuple[list[Summary], StorageFailed | None]:
+    """The summary of every session, and the errors of the folders that could not be read.
+
+    Args:
+        workspace: where to look.
+        partly: on a terminal Ctrl-C ends the reading alone; then the other sessions are `Summary.unread`.
+    """
+    if not can_be_drawn():
+        return gathered(workspace.summaries())
+    reading = _Reading(partly=partly)
+    try:
+        return gathered(workspace.summaries(reading))
+    finally:
+        reading.end()
 
 
 def of_project(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout, mended_copy
-from sessionary.model import Cursor, Item, Message, Problem, Reset, SessionRef, Severity, Summary, health
+from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
 from sessionary.transcript.fold import (
     LARGEST_STATE,
     LARGEST_WITH_FINDINGS,
@@ -64,9 +64,7 @@ def summarize(
     fold, cursor, failed = fold or Fold(), None, list[Problem]()
     try:
         for item in layout.read(ref, after) if items is None else items:
-            if isinstance(item, Message):
-                fold.add(item)
-            elif isinstance(item, Reset):
+            if isinstance(item, Reset):
                 fold = Fold()
             elif isinstance(item, Cursor):
                 cursor = item

@@ -79,7 +79,7 @@ class Fold(Struct, array_like=True):
     def take(self, item: Item) -> None:
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
         if isinstance(item, Message):
-            self.add(item)
+            self._add(item)
         elif isinstance(item, UsageEvent):
             self._count(item, item.usage)
         elif isinstance(item, Problem):
@@ -94,8 +94,7 @@ class Fold(Struct, array_like=True):
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
 
-    def add(self, message: Message) -> None:
-        """Add the next message."""
+    def _add(self, message: Message) -> None:
         self.diagnosis.take(message)
         self.turns += begins_turn(message)
         if self.title is None and message.origin == PERSON:

@@ -35,6 +35,17 @@ def gathered(found: Iterable[Found]) -> tuple[list[Found], StorageFailed | None]
     return items, None
 
 
+def ending_in(items: Iterable[Found], failure: StorageFailed | None) -> Iterator[Found]:
+    """The reverse of `gathered`.
+
+    Raises:
+        StorageFailed: the failure, after the items.
+    """
+    yield from items
+    if failure is not None:
+        raise failure
+
+
 def raise_joined(failures: list[StorageFailed]) -> None:
     """Raise the first error, if there is one, with the folders of all of them."""
     if failures:

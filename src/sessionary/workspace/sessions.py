@@ -12,9 +12,9 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from sessionary.catalog import Catalog, query
+from sessionary.catalog import Catalog, Unread, query
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, Unsupported
 from sessionary.layouts import registry
@@ -26,7 +26,7 @@ from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of
 from sessionary.workspace.archive_view import ArchiveView
-from sessionary.workspace.failures import Found, gathered, in_turn
+from sessionary.workspace.failures import Found, ending_in, gathered, in_turn
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
 from sessionary.workspace.naming import short_ids
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
@@ -39,6 +39,20 @@ if TYPE_CHECKING:
 Homes = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]] | None
 """Where sessions are looked for: in one folder or several, or for some kinds in others than their own."""
 _SHOWN = 20
+
+
+class Watch(Protocol):
+    """Follows the reading of sessions."""
+
+    def begin(self, total: int) -> None:
+        """So many bytes are to be read."""
+
+    def advance(self, size: int) -> None:
+        """So many further ones were read."""
+
+    def goes_on(self) -> bool:
+        """After Ctrl-C: True to get the sessions that are left as `Summary.unread`, False to stop."""
+        ...
 
 
 class Sessions:
@@ -110,18 +124,46 @@ class Sessions:
         found = (_noted(layout.discover(), key_of, seen, set(seen)) for layout in self.layouts)
         return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
-    def summaries(self) -> Iterator[Summary]:
+    def summaries(self, watch: Watch | None = None) -> Iterator[Summary]:
         """As `refs`, the summary of each, with the names, tags and stars of the user. Reads only what has changed.
+
+        Args:
+            watch: follows the reading, which begins with the newest session; None if nothing does.
 
         Raises:
             Corrupt: the file of names and tags is damaged.
+            KeyboardInterrupt: the user stopped the reading, and the watch does not go on without the rest.
         """
         seen = set[Key]()
-        found = (
-            _noted(self.catalog.summaries(one), lambda one: key_of(one.ref), seen, set(seen))
-            for one in self.layouts
-        )
+        each = map(self.catalog.summaries, self.layouts) if watch is None else self._watched(watch)
+        found = (_noted(some, lambda one: key_of(one.ref), seen, set(seen)) for some in each)
         return labelled(in_turn(chain(found, [self.archived.summaries(seen)])), self._labels.known())
+
+    def _watched(self, watch: Watch) -> Iterator[Iterator[Summary]]:
+        """The summaries of each layout."""
+        surveyed = [gathered(self.catalog.survey(one)) for one in self.layouts]
+        unread = [one for items, _ in surveyed for one in items if isinstance(one, Unread)]
+        read = self._newest_first(unread, watch) if unread else {}
+        for items, failure in surveyed:
+            known = (read.get(one.ref) if isinstance(one, Unread) else one for one in items)
+            yield ending_in((one for one in known if one is not None), failure)
+
+    def _newest_first(self, unread: list[Unread], watch: Watch) -> dict[SessionRef, Summary]:
+        """The summaries of sessions that must be read; without those that are gone, or none."""
+        pairs = [(one, header) for one in unread if (header := one.header()) is not None]
+        pairs.sort(key=lambda pair: pair[1].updated.timestamp() if pair[1].updated else 0.0, reverse=True)
+        headers = {header.ref: header for _, header in pairs}
+        watch.begin(sum(header.size for header in headers.values()))
+        found: dict[SessionRef, Summary] = {}
+        try:
+            for summary in self.catalog.read(one for one, _ in pairs):
+                found[summary.ref] = summary
+                watch.advance(headers[summary.ref].size)
+        except KeyboardInterrupt:
+            if not watch.goes_on():
+                raise
+            return headers | found
+        return found
 
     def summary(self, ref: SessionRef) -> Summary:
         """The summary of one session. Reads only what has changed.
