@@ -43,7 +43,7 @@ _DEPTH = 3
 _FOLDERS = 8
 """How many further folders of a session are remembered."""
 
-TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+_TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 _FACTS = (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd"), ("version", "version"))
 
 
@@ -203,8 +203,8 @@ def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
     """What a record says of its session: title, folder, branch, version. What is known already is left out."""
     found: list[Fact] = []
     kind = text_or_none(record.get("type"))
-    if kind in TITLES:
-        key, rank = TITLES[kind]
+    if kind in _TITLES:
+        key, rank = _TITLES[kind]
         if isinstance(record.get(key), str):
             found.append(Fact("title", record[key], rank))
     for key, name in _FACTS:

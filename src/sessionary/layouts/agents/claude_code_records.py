@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from sessionary.codec.times import parse_time
-from sessionary.layouts.agents.claude_code import TITLES
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
 from sessionary.model import (
     AGENT,
@@ -26,9 +25,9 @@ from sessionary.transcript.typed import author_and_parts
 _WORDLESS = frozenset("api_error compact_boundary stop_hook_summary turn_duration".split())
 """Subtypes of notices that may have no text."""
 _NO_MESSAGES = frozenset(
-    "agent-color agent-name agent-setting attachment atis-latch bridge-session content-replacement"
+    "agent-color ai-title agent-name agent-setting attachment atis-latch bridge-session content-replacement custom-title"
     " file-history-snapshot frame-link last-prompt mode permission-mode pr-link progress queue-operation relocated"
-    " result started tag worktree-state".split()
+    " result started summary tag worktree-state".split()
 )
 _NOTICE = re.compile(
     r"\s*(?:<(?:command|local-command|bash|ide|system-reminder|task)|Caveat: |\[Request interrupted)"
@@ -38,7 +37,7 @@ _NOTICE = re.compile(
 def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None for one that is none."""
     kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
-    if kind in _NO_MESSAGES or kind in TITLES:
+    if kind in _NO_MESSAGES:
         return None
     inner = record.get("message")
     if kind in ("user", "assistant") and isinstance(inner, dict):
