@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import errors, formatting, homes, last_list, options, output, table
+from sessionary.cli import formatting, homes, last_list, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.targets import all_summaries, names_of, of_project, report_failure, report_none
@@ -152,8 +152,8 @@ def list_command(
         report_none(workspace)
     if unread := sum(one.unread for one in found):
         are = "session is" if unread == 1 else "sessions are"
-        output.aside(f"Interrupted: {unread:,} {are} not read yet; the next list goes on from there.")
-        return errors.INTERRUPTED
+        output.aside(f"{unread:,} {are} not read yet; the next list goes on from there")
+        raise click.Abort
     return report_failure(failure, "listed")
 
 
