@@ -741,7 +741,7 @@ sys.exit(main(["list", *sys.argv[2:]]))
     command = [sys.executable, "-c", code]
     screen = on_terminal(*command, "stop", "--home", str(home), PAGER="", NO_COLOR="1")
     assert "Ctrl-C lists them as they are" in screen.out
-    rows = [line for line in screen.out.splitlines() if re.match(r" *\d ", line)]
+    rows = [line for line in screen.out.splitlines() if re.match(r"\d  \w{3}  ", line)]
     assert len(rows) == 3
     assert sum("✓ ok" in row for row in rows) == 1
     assert sum(row.count("…") >= 3 for row in rows) == 2
