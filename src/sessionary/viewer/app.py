@@ -53,6 +53,8 @@ class Viewer:
             Route("/api/about", self.about),
             Route("/api/sessions", self.sessions),
             Route("/api/refresh", self.refresh, methods=["POST"]),
+            Route("/api/read", self.read, methods=["POST"]),
+            Route("/api/session/{key}/read", self.read, methods=["POST"]),
             Route("/api/search", self.search),
             Route("/api/render", render, methods=["POST"]),
             *self._session.routes(),
@@ -67,7 +69,14 @@ class Viewer:
     async def sessions(self, request: Request) -> Response:
         """The rows of the list that changed after the version ``since``, as lines of JSON."""
         head, rows = await run_in_threadpool(self._library.listed, number_of(request, "since", 0))
-        return StreamingResponse(lines(head, rows), media_type=_LINES)
+        return StreamingResponse(lines(head | {"read_only": self._read_only}, rows), media_type=_LINES)
+
+    async def read(self, request: Request) -> Response:
+        """Keep that a session is open, or that all sessions are read."""
+        if self._read_only:
+            raise Unsupported("the server is read-only", hint="start `sessionary serve` without --read-only")
+        key = request.path_params.get("key")
+        return as_json({"version": await run_in_threadpool(self._library.mark_read, key)})
 
     async def refresh(self, request: Request) -> Response:
         """Read what changed, and return the version of the list."""

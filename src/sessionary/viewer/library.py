@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
 from typing import Any, NamedTuple
 
 import msgspec
 
-from sessionary.errors import NotFound, StorageFailed
+from sessionary.errors import NotFound, SessionaryError
 from sessionary.model import SessionRef, Summary
 from sessionary.viewer.listing import row_of
 from sessionary.workspace import Workspace, gathered
@@ -30,12 +31,14 @@ class _Known(NamedTuple):
         summary: its summary.
         row: its row of the list, as JSON.
         version: that of the list when the row was made.
+        unread: it changed since it was last open.
     """
 
     place: Place
     summary: Summary
     row: bytes
     version: int
+    unread: bool
 
 
 def key_of(ref: SessionRef) -> str:
@@ -50,12 +53,12 @@ class _State(NamedTuple):
     Attributes:
         version: another number whenever a row, or the order of the rows, is another one.
         known: the sessions by their keys, the last changed first.
-        failures: folders that could not be read.
+        failures: why sessions or marks are missing.
     """
 
     version: int
     known: dict[str, _Known]
-    failures: list[StorageFailed]
+    failures: list[SessionaryError]
 
 
 class Library:
@@ -74,8 +77,8 @@ class Library:
 
     def _read(self, before: _State) -> _State:
         known: dict[str, _Known] = {}
-        failures: list[StorageFailed] = []
         version = before.version + 1
+        is_unread, failures = self._unread()
         for workspace in self.workspaces:
             found, failure = gathered(workspace.summaries())
             if failure is not None:
@@ -84,14 +87,46 @@ class Library:
             for one in found:
                 key = key_of(one.ref)
                 old = before.known.get(key)
-                if old is None or old.summary != one:
-                    row = msgspec.json.encode(row_of(key, one, prices))
-                    old = _Known(Place(workspace, one.ref), one, row, version)
+                unread = is_unread(one)
+                if old is None or old.summary != one or old.unread != unread:
+                    row = msgspec.json.encode(row_of(key, one, prices) | {"unread": unread})
+                    old = _Known(Place(workspace, one.ref), one, row, version, unread)
                 known[key] = old
         ordered = dict(sorted(known.items(), key=_rank, reverse=True))
         if before.version and list(ordered.values()) == list(before.known.values()):
             version = before.version
         return _State(version, ordered, failures)
+
+    def _unread(self) -> tuple[Callable[[Summary], bool], list[SessionaryError]]:
+        """Whether a session is unread; if that is not known, none is."""
+        try:
+            return self.workspaces[0].seen.unread(), []
+        except SessionaryError as error:
+            return lambda _: False, [error]
+
+    def mark_read(self, key: str | None) -> int:
+        """Keep that a session is open now, or that all are read; return the version of the list then.
+
+        Raises:
+            NotFound: the session is gone.
+            Corrupt, Invalid, Locked, StorageFailed: as `Seen.mark`.
+        """
+        place = None if key is None else self.place(key)
+        now = datetime.now(UTC)
+        if place is None:
+            self.workspaces[0].seen.mark_all(now)
+        else:
+            one = place.workspace.summary(place.ref)
+            place.workspace.seen.mark(one, max(now, one.updated or now))
+        with self._lock:
+            state = self._state or self._read(_State(0, {}, []))
+            read = {
+                name: _as_read(one, state.version + 1)
+                for name, one in state.known.items()
+                if one.unread and (key is None or name == key)
+            }
+            self._state = state._replace(version=state.version + bool(read), known=state.known | read)
+            return self._state.version
 
     def listed(self, since: int = 0) -> tuple[dict[str, Any], list[bytes]]:
         """The head of the list, and the rows that changed after a version of it as JSON, the last changed first.
@@ -143,6 +178,11 @@ class Library:
                 if self._state is None:
                     self._state = self._read(_State(0, {}, []))
         return self._state
+
+
+def _as_read(known: _Known, version: int) -> _Known:
+    row = msgspec.json.decode(known.row) | {"unread": False}
+    return known._replace(row=msgspec.json.encode(row), version=version, unread=False)
 
 
 def _rank(item: tuple[str, _Known]) -> tuple[float, str]:

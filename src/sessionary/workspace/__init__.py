@@ -14,6 +14,7 @@ costs       tokens and cost from event logs
 tool_times  how long the tools of a session took
 syncing     the remote, and the local sessions that are compared with it
 failures    folders that cannot be read
+labels      names, tags and stars; `seen` has when sessions were last open; `user_file` is what both are kept in
 stores      the kinds of sessions, and which of them a project has
 """
 

@@ -10,17 +10,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from unicodedata import normalize
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sessionary.disk.fs import OS_FS, Fs, make_folder, read_bytes
-from sessionary.errors import Corrupt, Invalid
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.errors import Invalid
 from sessionary.model import SessionRef, Summary
+from sessionary.workspace.user_file import UserFile, Versioned
 from sessionary.xdg import data_folder
 
 FILE = "labels.json"
-VERSION = 1
 
 
 class Label(Struct, omit_defaults=True):
@@ -45,9 +44,8 @@ class Label(Struct, omit_defaults=True):
         return self.name is None and not self.tags and not self.starred
 
 
-class _File(Struct):
-    version: int = VERSION
-    sessions: list[Label] = []
+class _File(Versioned):
+    sessions: list[Label] = field(default_factory=list)
 
 
 Known = dict[tuple[str, str], Label]
@@ -62,13 +60,14 @@ class Labels:
     """
 
     def __init__(self, fs: Fs = OS_FS, folder: str | None = None) -> None:
-        self._fs = fs
-        self._folder = folder or data_folder()
+        place = folder or data_folder()
+        path = None if place is None else os.path.join(place, FILE)
+        self._file = UserFile(path, _File(), "names, tags and stars", fs)
 
     @property
     def path(self) -> str | None:
         """The file; None if the account has no home."""
-        return None if self._folder is None else os.path.join(self._folder, FILE)
+        return self._file.path
 
     def known(self) -> Known:
         """Return all labels by kind and id.
@@ -77,22 +76,7 @@ class Labels:
             Corrupt: the file is damaged, or of a later version.
             StorageFailed: it cannot be read.
         """
-        path = self.path
-        data = None if path is None else read_bytes(self._fs, path)
-        if data is None:
-            return {}
-        hint = "correct the file of names, tags and stars, or move it away: they are then gone"
-        try:
-            found = msgspec.json.decode(data, type=_File)
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"{path} is damaged: {error}", path=path, hint=hint) from None
-        if found.version != VERSION:
-            raise Corrupt(
-                f"{path} has version {found.version}",
-                path=path,
-                hint="a later version of Sessionary wrote it: use that one",
-            )
-        return {(one.kind, one.id): one for one in found.sessions}
+        return {(one.kind, one.id): one for one in self._file.read().sessions}
 
     def of(self, ref: SessionRef) -> Label:
         """Return the label of a session, which may be empty. Raises as `known`."""
@@ -108,25 +92,17 @@ class Labels:
             Corrupt: the file is damaged; it is unchanged.
             Locked, StorageFailed: it cannot be written.
         """
-        from sessionary.disk import atomic  # here, since a list only reads
-        from sessionary.disk.lock import FileLock
+        before = Label(ref.kind, ref.session_id)
 
-        if self._folder is None or (path := self.path) is None:
-            raise Invalid("no home directory for names and tags", hint="set XDG_DATA_HOME")
-        make_folder(self._fs, self._folder)
-        lock = FileLock(f"{path}.lock", self._fs)
-        with lock.held():
-            known = self.known()
-            key = (ref.kind, ref.session_id)
-            before = known.get(key) or Label(*key)
-            known[key] = after = changed(before)
-            if after != before:
-                kept = sorted(
-                    (one for one in known.values() if not one.is_empty), key=lambda one: (one.kind, one.id)
-                )
-                data = msgspec.json.format(msgspec.json.encode(_File(sessions=kept)), indent=1)
-                atomic.replace(path, (data, b"\n"), fs=self._fs)
-        lock.close()
+        def with_change(file: _File) -> _File:
+            nonlocal before
+            known = {(one.kind, one.id): one for one in file.sessions}
+            before = known.get((before.kind, before.id)) or before
+            known[before.kind, before.id] = changed(before)
+            kept = (one for one in known.values() if not one.is_empty)
+            return _File(sessions=sorted(kept, key=lambda one: (one.kind, one.id)))
+
+        self._file.change(with_change)
         return before
 
 

@@ -29,6 +29,7 @@ from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import Found, ending_in, gathered, in_turn
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
 from sessionary.workspace.naming import short_ids
+from sessionary.workspace.seen import Seen
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
 
@@ -95,6 +96,8 @@ class Sessions:
             ),
         )
         self._labels = Labels(fs)
+        self.seen: Seen = Seen(fs)
+        """When the user had sessions open, and which changed since."""
         self._of_kinds: dict[str, list[Layout]] = {}
         for layout in self.layouts:
             self._of_kinds.setdefault(layout.name, []).append(layout)

@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import anyio
 import pytest
 from starlette.testclient import TestClient
 
+from sessionary import BrainstormStore, FeatureStore, WorkStore
+from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.viewer import finding, listing, transcript
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
 from sessionary.workspace import Workspace
+from sessionary.workspace.searching import Hits
+from sessionary.xdg import data_folder
 
 TOKEN = "t"
 EDIT = {"file_path": "/a.py", "old_string": "a\nb\n", "new_string": "a\nc\n"}
@@ -141,6 +146,93 @@ def test_a_later_list_has_only_the_rows_that_changed(client: TestClient, tmp_pat
     assert (head["version"], head["total"]) == (2, 2)
     assert [(row["id"], row["messages"]) for row in rows] == [("two", 5)]
     assert listed(client, since=2)[1] == []
+
+
+def test_a_session_that_changed_since_it_was_open_is_unread(client: TestClient, tmp_path: Path) -> None:
+    folders = [write(tmp_path, name, MESSAGES) for name in ("one", "two")]
+
+    def unread(since: int = 0) -> dict[str, bool]:
+        client.post("/api/refresh", json={})
+        return {row["id"]: row["unread"] for row in listed(client, since)[1]}
+
+    assert unread() == {"one": False, "two": False}
+    assert client.post(f"/api/session/{key(client, 'one')}/read", json={}).json() == {"version": 1}
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for folder in folders:
+        with (folder / "transcript.jsonl").open("ab") as file:
+            file.write(json.dumps({"role": "user", "content": "x", "timestamp": later}).encode() + b"\n")
+    assert unread() == {"one": True, "two": True}
+    version = client.post(f"/api/session/{key(client, 'one')}/read", json={}).json()["version"]
+    assert unread(since=version - 1) == {"one": False}
+    assert unread() == {"one": False, "two": True}
+    assert client.post("/api/session/0123/read", json={}).status_code == 404
+
+
+def test_all_sessions_can_be_marked_as_read(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    client.post(f"/api/session/{key(client, 'one')}/read", json={})
+    time.sleep(0.01)
+    new = {"role": "user", "content": "x", "timestamp": datetime.now(UTC).isoformat()}
+    write(tmp_path, "two", [new])
+    client.post("/api/refresh", json={})
+    assert [row["unread"] for row in listed(client)[1]] == [True, False]
+    assert client.post("/api/read", json={}).status_code == 200
+    assert [row["unread"] for row in listed(client)[1]] == [False, False]
+
+
+def test_a_damaged_file_of_read_sessions_is_reported_with_the_list(
+    client: TestClient, tmp_path: Path
+) -> None:
+    write(tmp_path, "one", MESSAGES)
+    data = Path(data_folder() or "")
+    data.mkdir(parents=True)
+    (data / "seen.json").write_text("{")
+    head, rows = listed(client)
+    assert [row["unread"] for row in rows] == [False]
+    assert "seen.json is damaged" in head["failures"][0]["message"]
+
+
+def test_a_read_only_server_keeps_no_read_sessions(library: Library, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
+    client = TestClient(viewer_app(library, TOKEN, 80, read_only=True), headers=headers)
+    assert listed(client)[0]["read_only"] is True
+    for path in ("/api/read", f"/api/session/{key(client, 'one')}/read"):
+        refused = client.post(path, json={})
+        assert (refused.status_code, "--read-only" in refused.json()["hint"]) == (409, True)
+    assert not Path(data_folder() or "", "seen.json").exists()
+
+
+def test_stars_and_tags_are_in_the_rows(client: TestClient, library: Library, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    workspace, ref = library.place(key(client, "one"))
+    workspace.tag(ref, ["bug"])
+    workspace.star(ref)
+    assert client.post("/api/refresh", json={}).json() == {"version": 2}
+    (row,) = listed(client, since=1)[1]
+    assert (row["tags"], row["starred"]) == (["bug"], True)
+
+
+def test_every_kind_is_in_one_list(tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    BrainstormStore(tmp_path).create("sign-in", questions=["Which kind of sign-in?"])
+    FeatureStore(tmp_path).create("login-2026-01-02", name="Login", description="Let people in")
+    WorkStore(tmp_path / "docs" / "sessions").create("pm")
+    folder = tmp_path / "projects" / "-p"
+    record = {"type": "user", "uuid": "u", "sessionId": "c", "message": {"role": "user", "content": "hi"}}
+    (folder / "0b3c8a52-0000-4000-8000-000000000001.jsonl").write_text(json.dumps(record) + "\n")
+    records = RecordJournal(tmp_path / "langgraph", "langgraph", "thread", durability="none")
+    records.change(lambda _: Change(add=[{"role": "user", "content": "hi"}]))
+    workspaces = [Workspace(tmp_path, cache=str(tmp_path / "cache"))]
+    rows = [json.loads(row) for row in Library(workspaces).listed()[1]]
+    assert {row["kind"] for row in rows} == {
+        "amplifier",
+        "brainstorm",
+        "feature",
+        "work",
+        "claude_code",
+        "records",
+    }
 
 
 def test_homes_are_listed_together(tmp_path: Path) -> None:
@@ -277,6 +369,50 @@ def test_a_search_whose_reader_left_stops(library: Library, tmp_path: Path) -> N
 
     took, _ = anyio.run(one_hit)
     assert took < 0.2
+
+
+def test_the_server_stops_a_search_when_the_page_ends_its_request(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        write(tmp_path, f"s{number:02}", [{"role": "user", "content": "needle " * 10}] * 200)
+    begun: list[Hits] = []
+    search = Workspace.search
+
+    def noted(*arguments: Any, **options: Any) -> Hits:
+        begun.append(search(*arguments, **{**options, "limit": 0}))
+        return begun[-1]
+
+    monkeypatch.setattr(Workspace, "search", noted)
+    app = viewer_app(library, TOKEN, 80)
+    headers = [(b"host", b"localhost:80"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/search",
+        "query_string": b"q=needle",
+        "headers": headers,
+        "asgi": {"spec_version": "2.3"},
+    }
+
+    async def one_hit() -> None:
+        seen = anyio.Event()
+
+        async def receive() -> dict[str, Any]:
+            await seen.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if b"event: hit" in message.get("body", b""):
+                seen.set()
+
+        with anyio.fail_after(10):
+            await app(scope, receive, send)
+
+    anyio.run(one_hit)
+    (hits,) = begun
+    assert not hits.is_complete
+    assert 0 < hits.count < 40 * 200
 
 
 def test_a_superseded_search_ends_within_the_window_that_it_reads(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ const FILTERS = {
   health: ["Health", (row) => [isWell(row) ? "ok" : "damaged"]],
   model: ["Model", (row) => row.models],
   when: ["Changed", (row) => AGES.filter(([days]) => row.age < days).map(([, name]) => name)],
-  mark: ["Mark", (row) => [...(row.starred ? ["starred"] : []), ...(row.unread ? ["unread"] : []), ...(row.archived ? ["archived"] : [])]],
+  mark: ["Mark", (row) => [...(row.starred ? ["starred"] : []), ...(row.unread || row.opened ? ["unread"] : []), ...(row.archived ? ["archived"] : [])]],
   tag: ["Tag", (row) => row.tags],
 };
 const NAMES = Object.keys(FILTERS);

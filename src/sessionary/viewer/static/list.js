@@ -5,7 +5,7 @@ import { Filters, HEALTH, isWell, prepare, projectOf } from "./filters.js";
 import { VirtualList } from "./virtual.js";
 
 export { HEALTH, projectOf };
-const HEIGHT = 62, SOON = 300;
+const HEIGHT = 62, SOON = 300, APART = 5000;
 
 export class SessionList {
   constructor(open) {
@@ -15,6 +15,7 @@ export class SessionList {
     this.view = [];
     this.current = null;
     this.version = 0;
+    byId("all-read").addEventListener("click", () => this.markAllRead());
     this.filters = new Filters(byId("filters"), () => this.filter());
     this.virtual = new VirtualList(byId("list"), { estimate: () => HEIGHT, draw: (at) => this.draw(at), fixed: true });
     byId("list").addEventListener("keydown", (event) => this.onKey(event));
@@ -68,7 +69,23 @@ export class SessionList {
     if (!old) return;
     Object.assign(old, row);
     prepare(old, Date.now());
-    this.later ||= setTimeout(() => { this.later = null; this.filter(); }, SOON);
+    this.later ||= setTimeout(() => { this.later = null; this.filter(); if (old.key === this.current) this.markRead(old); }, SOON);
+  }
+
+  // Kept by the server, so that it holds for every start. One that grows while it is open is marked at times, and when it is left.
+  async markRead(row) {
+    if (row.unread) { row.unread = false; row.opened = true; this.filter(); }
+    if (this.head.read_only || row.marked === row.updated) return;
+    if (row.key === this.current && Date.now() - row.markedAt < APART) return;
+    row.marked = row.updated;
+    row.markedAt = Date.now();
+    await post(`/api/session/${row.key}/read`, {}).catch((error) => (byId("state").textContent = error.message));
+  }
+
+  async markAllRead() {
+    await post("/api/read", {});
+    for (const row of this.rows) row.unread = false;
+    this.filter();
   }
 
   filter() {
@@ -90,6 +107,7 @@ export class SessionList {
       if (others) parts.push(`${others.toLocaleString("en")} filtered out`);
       if (nested) parts.push(`${plural(nested, "sub-agent")} hidden`);
     }
+    byId("all-read").hidden = this.more || !unread || this.head.read_only;
     for (const failure of this.head.failures) parts.push(`not all could be read: ${failure.message}`);
     if (byId("count").textContent !== parts.join(" · ")) byId("count").textContent = parts.join(" · ");
   }
@@ -109,21 +127,23 @@ export class SessionList {
           el("span", { class: `health ${isWell(row) ? "well" : row.health}`, title: words, role: "img", "aria-label": words }, sign),
           row.starred ? el("span", { class: "star", title: "starred", role: "img", "aria-label": "starred" }, "★") : null,
           el("span", { class: "title", dir: "auto" }, row.title || row.id),
+          row.tags.length ? el("span", { class: "tags", title: row.tags.join(" ") }, row.tags.map((tag) => `#${tag}`).join(" ")) : null,
           row.unread ? el("span", { class: "dot", title: "changed since it was last open", role: "img", "aria-label": "unread" }, "●") : null,
           el("time", { datetime: row.updated, title: row.updated }, ago(row.updated))),
         el("span", { class: "line facts" },
-          el("span", { class: "where" }, el("span", { class: "kind" }, row.kind), row.place, row.archived ? " · archived" : "", ...row.tags.map((tag) => el("span", { class: "tag" }, `#${tag}`))),
+          el("span", { class: "where" }, el("span", { class: "kind" }, row.kind), row.place, row.archived ? " · archived" : ""),
           cell(row.messages.toLocaleString("en"), "messages"), cell(quantity(row.tokens), "tokens"), cell(dollars(row.cost), "cost"))));
   }
 
   show(key) {
-    const before = this.view.findIndex((row) => row.key === this.current);
+    const before = this.view.findIndex((row) => row.key === this.current), left = this.byKey.get(this.current);
+    if (left && left.key !== key) { this.markRead(left); left.opened = false; }
     this.current = key;
-    const at = this.view.findIndex((row) => row.key === key);
-    const held = before >= 0 && this.virtual.shown.get(before)?.contains(document.activeElement);
+    if (this.byKey.has(key)) this.markRead(this.byKey.get(key));
+    const at = this.view.findIndex((row) => row.key === key), held = document.activeElement.closest("#list a");
     if (before >= 0) this.virtual.redraw(before);
     if (at >= 0) { this.virtual.redraw(at); this.virtual.scrollTo(at, "near"); }
-    if (held || byId("list").contains(document.activeElement)) this.focus(at >= 0 ? at : before);
+    if (held && (at >= 0 || before >= 0)) this.focus(at >= 0 ? at : before);
   }
 
   step(by) {

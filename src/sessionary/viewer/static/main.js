@@ -137,6 +137,7 @@ async function begin() {
   if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
   takeToken();
   drawer = new Drawer({ session: () => session, changed });
+  window.addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
   list = new SessionList((key) => (location.hash = `#/s/${key}`));
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);
