@@ -35,8 +35,14 @@ def constraints(name: str) -> Path:
 
 
 def suite(name: str) -> Path:
-    """The tests that run in an environment."""
+    """The tests of a framework, which run in its environment."""
     return HERE / f"suite_{name.replace('-', '_')}.py"
+
+
+def suites(name: str) -> list[Path]:
+    """All tests that run in an environment: those of the framework, and those that are the same for each."""
+    own = sorted(HERE.glob(f"{suite(name).stem}*.py"))
+    return [*own, HERE / "suite_scripts.py", HERE / "suite_end_to_end.py"]
 
 
 def folder_of(name: str) -> Path:
@@ -68,8 +74,7 @@ def run_suite(name: str) -> subprocess.CompletedProcess[str]:
     python = str(folder_of(name) / "bin" / "python")
     options = ["-q", "-c", str(HERE / "suites.ini"), "--noconftest", "-p", "no:cacheprovider"]
     env = {**os.environ, "SESSIONARY_FRAMEWORK": name, "PYTHONPATH": str(REPO)}
-    shared = [str(HERE / "suite_scripts.py"), str(HERE / "suite_end_to_end.py")]
-    command = [python, "-m", "pytest", *options, str(suite(name)), *shared]
+    command = [python, "-m", "pytest", *options, *map(str, suites(name))]
     return subprocess.run(
         command, cwd=REPO, env=env, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False
     )

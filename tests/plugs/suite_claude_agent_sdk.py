@@ -16,6 +16,7 @@ import anyio
 import pytest
 from claude_agent_sdk import (
     ClaudeAgentOptions,
+    InMemorySessionStore,
     ResultMessage,
     get_session_messages_from_store,
     list_sessions_from_store,
@@ -62,6 +63,7 @@ def test_the_version_is_the_pinned_one() -> None:
 def test_the_contracts_of_the_sdk(tmp_path: Path) -> None:
     made = iter(range(1000))
     asyncio.run(run_session_store_conformance(lambda: DurableSessionStore(tmp_path / str(next(made)))))
+    asyncio.run(run_session_store_conformance(InMemorySessionStore))  # as docs/frameworks.md says of it
 
 
 def test_an_entry_is_stored_once_by_its_uuid(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,6 +20,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from sessionary import Workspace
@@ -90,6 +91,17 @@ def test_all_contracts_of_the_conformance_package(tmp_path: Path) -> None:
     results = report.results.values()
     assert sum(one.tests_passed for one in results) == 81
     assert sum(one.tests_failed for one in results) == 0
+
+
+def test_the_contracts_that_its_own_saver_passes(tmp_path: Path) -> None:
+    @checkpointer_test(name="AsyncSqliteSaver")  # type: ignore[untyped-decorator]
+    async def theirs() -> Any:
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / f"{uuid4()}.db")) as saver:
+            yield saver
+
+    report = asyncio.run(validate(theirs))
+    assert report.passed_all_base()
+    assert sum(one.tests_passed for one in report.results.values()) == 58
 
 
 def test_a_graph_goes_on_in_another_saver(folder: Path) -> None:
