@@ -446,6 +446,8 @@ class RecordJournal:
                 self.skipped.append((byte, len(line)))
         elif record.op == BEGIN:
             self._check_begin(line)
+        elif record.op == SNAPSHOT and record.byte != byte:
+            record.set = {}  # it is of the file as it was before lines were moved
         return record
 
     def _check_begin(self, line: bytes) -> None:

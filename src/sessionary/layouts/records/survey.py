@@ -54,7 +54,8 @@ class Survey(Struct, array_like=True):
                 self.facts["parent"] = parent
         if op == SNAPSHOT:
             return
-        self.dropped += spans_in(record.get("drop"))
+        end = self.next_item  # a range may reach beyond the items that were there
+        self.dropped += Ranges(spans_in(record.get("drop"))).below(end)
         for item_number, _ in items_of(record):
             self.next_item = max(self.next_item, item_number + 1)
         tables = record.get("set")
