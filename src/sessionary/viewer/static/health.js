@@ -4,7 +4,7 @@ import { el, plural } from "./dom.js";
 import { HEALTH } from "./list.js";
 import { actionsOf, repairWords } from "./actions.js";
 
-const OPEN = 3; // places that are shown at once
+const OPEN = 3, ROW = 8; // places that are shown at once; bytes in a row
 
 export async function drawHealth(session, drawer) {
   const [found, granted] = await Promise.all([get(`${session.base}/health`), actionsOf(session)]);
@@ -47,12 +47,12 @@ function drawHex(hex) {
   const [from, to] = hex.mark, rows = [];
   const byte = (at) => Number.parseInt(hex.bytes.slice(2 * at, 2 * at + 2), 16);
   const count = hex.bytes.length / 2;
-  for (let row = 0; row < count; row += 16) {
+  for (let row = 0; row < count; row += ROW) {
     const line = el("span", { class: "hex-row" }, el("span", { class: "offset" }, (hex.start + row).toString(16).padStart(8, "0")), "  ");
     const text = el("span", { class: "chars" });
-    for (let at = row; at < row + 16; at++) {
+    for (let at = row; at < row + ROW; at++) {
       const value = at < count ? byte(at) : null, damaged = at >= from && at < to;
-      line.append(el("span", { class: damaged ? "damage" : null }, value === null ? "  " : value.toString(16).padStart(2, "0")), at % 8 === 7 ? "  " : " ");
+      line.append(el("span", { class: damaged ? "damage" : null }, value === null ? "  " : value.toString(16).padStart(2, "0")), at % 4 === 3 ? "  " : " ");
       if (value !== null) text.append(el("span", { class: damaged ? "damage" : null }, value >= 32 && value < 127 ? String.fromCharCode(value) : "·"));
     }
     line.append(text, "\n");
