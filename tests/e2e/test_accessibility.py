@@ -53,6 +53,48 @@ def drawer(page: Any) -> None:
     page.wait_for_selector("#drawer .found")
 
 
+def tab(page: Any, name: str) -> None:
+    drawer(page)
+    page.click(f"#tab-{name}")
+    page.wait_for_selector("#panel :text('reading…')", state="detached")
+
+
+def files(page: Any) -> None:
+    tab(page, "files")
+    page.wait_for_selector("#panel button.file")
+
+
+def stored_records(page: Any) -> None:
+    tab(page, "records")
+    page.wait_for_selector("#panel .record[open] pre")
+
+
+def rewinding(page: Any) -> None:
+    tab(page, "actions")
+    page.click("#panel button:text('Rewind')")
+    page.fill("#panel input", "0")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel .go")
+
+
+def exporting(page: Any) -> None:
+    tab(page, "actions")
+    page.click("#panel button:text('Export')")
+    page.click("#panel .export button")
+    page.wait_for_selector("#panel .go")
+
+
+def resuming(page: Any) -> None:
+    tab(page, "resume")
+    page.wait_for_selector("#panel pre.command")
+
+
+def finding_here(page: Any) -> None:
+    a_session(page)
+    page.fill("input.find", "it")
+    page.wait_for_selector(".found-count:text('of')")
+
+
 def keys(page: Any) -> None:
     page.locator("#help").click()
     page.wait_for_selector("dialog dt")
@@ -98,6 +140,12 @@ PAGES: list[Callable[[Any], None]] = [
     hits,
     a_session,
     drawer,
+    files,
+    stored_records,
+    rewinding,
+    exporting,
+    resuming,
+    finding_here,
     keys,
     overview,
     charts,

@@ -15,9 +15,10 @@ from starlette.testclient import TestClient
 
 from sessionary import BrainstormStore, FeatureStore, WorkStore
 from sessionary.layouts.records.journal import Change, RecordJournal
+from sessionary.model import SessionRef
 from sessionary.viewer import finding, listing, transcript
 from sessionary.viewer.app import viewer_app
-from sessionary.viewer.library import Library
+from sessionary.viewer.library import Library, Place
 from sessionary.workspace import Workspace
 from sessionary.workspace.searching import Hits
 from sessionary.xdg import data_folder
@@ -524,3 +525,39 @@ def test_a_line_that_is_damaged_for_good_is_told_while_following(library: Librar
     assert (name, data["gone"], [one["line"] for one in data["added"]]) == ("problems", [], [5])
     assert next(stream)[0] == "row"
     stream.close()  # type: ignore[attr-defined]
+
+
+class Counted:
+    """A workspace whose session never changes; it counts how often that is looked at."""
+
+    reads, settled = 0, True
+
+    def __init__(self) -> None:
+        self.polls = 0
+
+    def follower(self, _: SessionRef) -> "Counted":
+        return self
+
+    def poll(self) -> Iterator[Any]:
+        self.polls += 1
+        return iter(())
+
+
+def test_only_an_open_session_is_looked_at_every_200_ms() -> None:
+    counted = Counted()
+    place = Place(counted, SessionRef("amplifier", "one", "/none"))  # type: ignore[arg-type]
+
+    async def looks() -> tuple[int, int]:
+        stream = transcript.stream(place, dict, follow=lambda: True)
+        assert events((await anext(stream)).decode()) == [("ready", {})]
+        async with anyio.create_task_group() as group:
+            group.start_soon(anext, stream)  # nothing is sent while nothing changes
+            await anyio.sleep(1.1)
+            group.cancel_scope.cancel()
+        before = counted.polls
+        await anyio.sleep(0.5)
+        return before, counted.polls
+
+    before, after = anyio.run(looks)
+    assert 2 <= before <= 1 + 1.1 / transcript.PERIOD
+    assert after == before
