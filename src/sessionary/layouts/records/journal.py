@@ -409,17 +409,15 @@ class RecordJournal:
             begin = self._end
             self._end = end = begin + len(line) + 1
             record = self._decoded(line, begin)
-            if record is not None:
-                self._state.apply(record)
-                self._note_line(record, line, begin, end)
-
-    def _note_line(self, record: Line, line: bytes, begin: int, end: int) -> None:
-        if record.add:
-            self._added.append((record.first, len(record.add), begin, end))
-        if record.op == SNAPSHOT and record.byte == begin:
-            self._snapshot, self._look_at = begin, SNAPSHOT_AFTER
-        if self._chain:
-            self._last = sha256(line).hexdigest()
+            if record is None:
+                continue
+            self._state.apply(record)
+            if record.add:
+                self._added.append((record.first, len(record.add), begin, end))
+            if record.op == SNAPSHOT and record.byte == begin:
+                self._snapshot, self._look_at = begin, SNAPSHOT_AFTER
+            if self._chain:
+                self._last = sha256(line).hexdigest()
 
     def _start_at_snapshot(self, fd: int, size: int) -> None:
         """Apply the last snapshot, and the lines whose items stand. Does nothing if it cannot be read."""

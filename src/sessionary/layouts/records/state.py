@@ -97,16 +97,19 @@ class State:
         return self.next_line > 1
 
     def apply(self, line: Line) -> None:
-        """Add one record. Records are applied in the order of the journal."""
+        """Add one record. Records are applied in the order of the journal: most of them add one item, so be quick."""
         self.next_line = line.n + 1
         for first, last in line.drop:
             self._drop(first, last)
         for number, item in enumerate(line.add, line.first):
             self.items[number] = item
-        for number, key in enumerate(line.keys[: len(line.add)], line.first):
-            if key is not None:
-                self.keys[key] = number
-        self.next_item = max(self.next_item, line.first + len(line.add))
+        end = line.first + len(line.add)
+        if end > self.next_item:
+            self.next_item = end
+        if line.keys:
+            for number, key in enumerate(line.keys[: len(line.add)], line.first):
+                if key is not None:
+                    self.keys[key] = number
         for table, names in line.unset.items():
             for name in names:
                 self.tables.get(table, {}).pop(name, None)
