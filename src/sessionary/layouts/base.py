@@ -249,6 +249,13 @@ class HasTitles(Protocol):
 
 
 @runtime_checkable
+class KeepsMessagesInLines(Protocol):
+    """A layout that stores each message in one line of a file: a message holds no word that its line lacks."""
+
+    messages_in_lines: ClassVar[bool]
+
+
+@runtime_checkable
 class HasLeftovers(Protocol):
     """A layout that finds what is left of sessions that are gone."""
 

@@ -242,6 +242,33 @@ class ByteFilter:
         return start >= 0 and self._escapes.search(data, start) is not None
 
 
+class LineFilter:
+    """As `ByteFilter`, but the needles must be in one line. Damaged lines count if any needle may be in them.
+
+    Args:
+        needles: a line must contain all of them.
+    """
+
+    def __init__(self, needles: Iterable[Needle]) -> None:
+        some = sorted(set(needles), key=lambda needle: len(needle.piece.encode()), reverse=True)
+        self._filters = [ByteFilter([needle]) for needle in some] or [ByteFilter(())]
+
+    def __call__(self, data: bytes) -> bool:
+        """True if one of the lines may hold the needles, or one is no whole record and they may hold one of them."""
+        held = [one(data) for one in self._filters]
+        if len(held) == 1 or not any(held):
+            return held[0]
+        if not _are_records(data):
+            return True
+        return all(held) and any(all(one(line) for one in self._filters) for line in data.split(b"\n"))
+
+
+def _are_records(data: bytes) -> bool:
+    """True if these lines look like a JSON object each; the last one may be cut."""
+    ends = stringzilla.count(data, b"}\n{") + data.endswith(b"}\n")
+    return data.startswith(b"{") and ends == stringzilla.count(data, b"\n")
+
+
 def _escapes_of(needle: Needle) -> re.Pattern[bytes]:
     """Return a pattern of all escapes that may stand for a character of the piece, or for a part of one."""
     piece = needle.piece

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import HasTitles, Layout
+from sessionary.layouts.base import HasTitles, KeepsMessagesInLines, Layout, MayMatch
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,
@@ -30,7 +30,7 @@ from sessionary.model import (
 )
 from sessionary.redaction import Redaction
 from sessionary.search.expression import Alternative
-from sessionary.search.needle import Block, ByteFilter, Needle, Span, blocks, composed, one_spaced
+from sessionary.search.needle import Block, ByteFilter, LineFilter, Needle, Span, blocks, composed, one_spaced
 from sessionary.search.pattern import Pattern
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.targets import Target
@@ -126,6 +126,18 @@ class SearchStats:
         return [problem for _, problem in self.damaged]
 
 
+class _AllSeen:
+    """A predicate over the bytes of one session, in pieces: True once all needles of an alternative were seen."""
+
+    def __init__(self, alternatives: Iterable[Sequence[ByteFilter]]) -> None:
+        self._unseen = [list(some) for some in alternatives]
+
+    def __call__(self, data: bytes) -> bool:
+        for some in self._unseen:
+            some[:] = [one for one in some if not one(data)]
+        return not all(self._unseen)
+
+
 class _Stopped(Exception):
     """The search was stopped while a session was read."""
 
@@ -151,15 +163,25 @@ class Search:
             for one in query.alternatives or (Alternative(()),)
         ]
         self._wanted = [Alternative(one.wanted) for one in self._alternatives]
-        self._filters = [
-            ByteFilter((*tools, *filter(None, map(_needle_of, one.wanted)))) for one in self._alternatives
-        ]
+        needles = [(*tools, *filter(None, map(_needle_of, one.wanted))) for one in self._alternatives]
+        self._filters = [ByteFilter(some) for some in needles]
+        self._in_line = [LineFilter(some) for some in needles]
+        self._each = [[ByteFilter([one]) for one in some] for some in needles]
 
     def _may_match(self, data: bytes) -> bool:
         """False if no record in these lines can be a hit."""
+        return self._may_hold(data, self._filters)
+
+    def _may_hold(self, data: bytes, filters: Iterable[Callable[[bytes], bool]]) -> bool:
         if self._stopped.is_set():
             raise _Stopped
-        return any(may_match(data) for may_match in self._filters)
+        return any(may_hold(data) for may_hold in filters)
+
+    def _of_layout(self, layout: Layout) -> MayMatch:
+        """What shows that no line of a session of this layout can be a hit."""
+        if not isinstance(layout, KeepsMessagesInLines):
+            return self._may_match
+        return lambda data: self._may_hold(data, self._in_line)
 
     def stop(self) -> None:
         """End `hits` soon, from any thread."""
@@ -193,11 +215,10 @@ class Search:
                 passed(target.size)
 
     def _is_quiet(self, target: Target, unused: Event) -> bool:
-        """True if a session has nothing that may match, and nothing about it must be reported."""
+        """True if a session has nothing that may match, and nothing about it must be reported.
 
-        def may_match(data: bytes) -> bool:
-            return unused.is_set() or self._may_match(data)
-
+        Where a message may be stored in several lines, each with one of the words, the session must hold all of them.
+        """
         if self._stopped.is_set():
             return False
         if any(one.blind for one in self._filters) or target.has_documents:
@@ -205,15 +226,27 @@ class Search:
         try:
             if (title := _stated_title(target)) and self._may_match(title.encode("utf-8", "surrogatepass")):
                 return False
-            found = target.layout.read(target.ref, None, may_match)
-            return not any(isinstance(item, Message | Aside | Problem) for item in found)
+            in_lines = isinstance(target.layout, KeepsMessagesInLines)
+            wanted = self._of_layout(target.layout) if in_lines else _AllSeen(self._each)
+            return self._lacks(target, wanted, unused)
         except (NotFound, StorageFailed, _Stopped):
             return False
+
+    def _lacks(self, target: Target, wanted: Callable[[bytes], bool], unused: Event) -> bool:
+        """True if no record of a session may hold what is wanted, and nothing about it must be reported."""
+
+        def may_match(data: bytes) -> bool:
+            return unused.is_set() or self._may_hold(data, (wanted,))
+
+        found = target.layout.read(target.ref, None, may_match)
+        return not any(isinstance(item, Message | Aside | Problem) for item in found)
 
     def _in_session(self, target: Target) -> Iterator[Hit]:
         """Yield the hits of one session, and note what may have hidden others."""
         try:
-            yield from self._in_items(target, target.layout.read(target.ref, None, self._may_match))
+            yield from self._in_items(
+                target, target.layout.read(target.ref, None, self._of_layout(target.layout))
+            )
             if target.has_documents:
                 problems = summary_of(target.layout, target.ref).problems
                 self._note(target, [found for found in problems if found.severity > Severity.cosmetic])
@@ -367,6 +400,10 @@ def _best(alternatives: Sequence[Alternative], texts: Iterable[Piece]) -> tuple[
 
     Each term may be in any of the texts.
     """
+    texts = list(texts)
+    alternatives = [one for one in alternatives if all(_may_be_in(term, texts) for term in one.wanted)]
+    if not alternatives:
+        return None
     wanted = list(dict.fromkeys(term for one in alternatives for term in one.wanted))
     unwanted = list(dict.fromkeys(term for one in alternatives for term in one.unwanted))
     seen: set[Needle | Pattern] = set()
@@ -380,6 +417,12 @@ def _best(alternatives: Sequence[Alternative], texts: Iterable[Piece]) -> tuple[
             best, most = (piece, excerpt), len(found)
     met = (seen.issuperset(one.wanted) and seen.isdisjoint(one.unwanted) for one in alternatives)
     return best if any(met) else None
+
+
+def _may_be_in(term: Needle | Pattern, texts: Sequence[Piece]) -> bool:
+    """False if a term is in none of the texts; faster than to look for its places."""
+    needle = _needle_of(term)
+    return needle is None or any(needle.may_be_in(piece.text) for piece in texts)
 
 
 def _looked_into(text: str, terms: Sequence[Needle | Pattern]) -> tuple[set[Needle | Pattern], _Excerpt]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sessionary.errors import Invalid
 from sessionary.search import ByteFilter, Needle, one_spaced
 from sessionary.search import needle as needle_module
-from sessionary.search.needle import _CASED, blocks, composed
+from sessionary.search.needle import _CASED, LineFilter, blocks, composed
 
 # Letters that fold in every odd way, blanks, and whatever JSON writes with a backslash.
 ALPHABET = 'aAbsSßẞſkKKiİıIfﬀﬁﬃlﬄtǰj\u030cʼnŉéÉeσςΣµμ在庫я🌡𐐀𐐨 \t\n\u2028\x1b"\\/\u00a0-1'
@@ -233,3 +233,33 @@ def test_python_and_the_search_fold_alike() -> None:
 def test_nothing_to_look_for(text: str) -> None:
     with pytest.raises(Invalid):
         Needle(text)
+
+
+def test_a_filter_of_lines_wants_all_needles_in_one() -> None:
+    wanted = LineFilter([Needle("quartz"), Needle("Chunk")])
+    together, apart = b'{"a": "CHUNK of quartz"}', b'{"a": "quartz"}\n{"b": "chunk"}'
+    assert wanted(together)
+    assert wanted(apart + b"\n" + together + b"\n")
+    assert not wanted(apart)
+    assert not wanted(apart + b"\n")
+    assert not wanted(b'{"a": "quartz"}\n{"a": "qua')
+    assert wanted(b'{"a": "\\u0071uartz"}\n{"b": "chunk \\u0071uartz"}')
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b'{"a": "quartz\nchunk"}',  # a line break that is not escaped
+        b'{"a": "quartz"}garbage\n{"b": "chunk"}',
+        b'quartz\n{"b": 1}\n',
+        b'{"a": 1}\n\n{"b": "chunk"}\n',
+    ],
+)
+def test_a_filter_of_lines_passes_damage_that_may_hide_a_match(damaged: bytes) -> None:
+    assert LineFilter([Needle("quartz"), Needle("chunk")])(damaged)
+
+
+def test_a_filter_of_lines_with_one_needle_or_none_is_one_of_bytes() -> None:
+    assert LineFilter([Needle("quartz")])(b"a\nquartz")
+    assert not LineFilter([Needle("quartz")])(b"a\nchunk")
+    assert LineFilter([])(b"a")

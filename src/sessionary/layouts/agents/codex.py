@@ -88,6 +88,7 @@ class CodexLayout(AgentLayout):
     """The sessions of Codex below one home."""
 
     name: ClassVar[str] = "codex"
+    messages_in_lines: ClassVar[bool] = True
     places: ClassVar[tuple[str, ...]] = ("sessions/", "archived_sessions/")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
     relisted: ClassVar[str | None] = (

@@ -51,6 +51,7 @@ class AmplifierLayout:
     """
 
     name: ClassVar[str] = "amplifier"
+    messages_in_lines: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
     side_files: ClassVar[tuple[str, ...]] = (
         ".lock",
