@@ -19,11 +19,11 @@ export class Head {
     this.skim = button("Skim", "Prompts and final answers only (l)", () => session.toggle("skim"));
     this.branches = button("", "Messages on branches that were left (b)", () => session.toggle("branches"));
     this.following = button("Follow", "Show what the agent adds (w)", () => session.toggleFollow());
-    this.errors = el("span", { class: "pair", role: "group", "aria-label": "Errors" });
+    this.errors = el("span", { class: "jumps", role: "group", "aria-label": "Errors" });
     this.errorCount = button("", "Previous error (E)", () => session.jump(hasError, -1));
     this.errors.append(this.errorCount, button("▼", "Next error (e)", () => session.jump(hasError, 1)));
     this.branch = el("div", { class: "branch-line", role: "status" });
-    const prompts = el("span", { class: "pair", role: "group", "aria-label": "Prompts" },
+    const prompts = el("span", { class: "jumps", role: "group", "aria-label": "Prompts" },
       button("Prompt ▲", "Previous prompt (K)", () => session.jump(isPrompt, -1)), button("▼", "Next prompt (J)", () => session.jump(isPrompt, 1)));
     this.element = el("div", { class: "session-head" },
       el("div", { class: "line" }, el("a", { href: "#/", class: "back", "aria-label": "Back to the list" }, "‹"), this.star, this.title, this.live),
