@@ -199,7 +199,9 @@ def test_find_counts_moves_opens_and_marks(tmp_path: Path, page: Any) -> None:
         first = page.inner_text("article.marked")
         page.press("input.find", "Enter")
         until(page, f"document.querySelector('article.marked').innerText !== {json.dumps(first)}")
-        assert page.evaluate("CSS.highlights.get('find').size") > 0
+        shown = "[...CSS.highlights.get('find')].filter((one) => one.startContainer.isConnected).length"
+        page.wait_for_selector("article.marked .text:not(.plain)")  # as Markdown
+        until(page, f"{shown} > 0 && {shown} === CSS.highlights.get('find').size")
         assert page.evaluate("document.activeElement.className") == "find"
         page.press("input.find", "Escape")
         assert page.evaluate("CSS.highlights.has('find')") is False

@@ -18,6 +18,19 @@ export class Find {
       else if (event.key === "Escape") { event.stopPropagation(); this.input.value = ""; this.changed(); session.focus(); }
     });
     this.element = el("span", { class: "find-box" }, this.input, this.count);
+    this.changes = new MutationObserver(() => this.plan()); // rows come and go, and text becomes Markdown
+    this.changes.observe(session.body, { childList: true, subtree: true });
+  }
+
+  close() {
+    this.changes.disconnect();
+    window.CSS.highlights?.delete("find");
+  }
+
+  plan() {
+    if (!this.wanted || this.planned) return;
+    this.planned = true;
+    requestAnimationFrame(() => { this.planned = false; this.mark(); });
   }
 
   get wanted() { return this.input.value.trim().toLowerCase(); }

@@ -36,7 +36,7 @@ export class Session {
     this.head = new Head(this);
     byId("main").replaceChildren(this.head.element, this.body);
     this.virtual = new VirtualList(this.body, { estimate: (at) => this.guess(at), draw: (at) => this.draw(at) });
-    this.virtual.onShow = (first) => { if (!this.virtual.goal) this.at = first; if (this.find.wanted) this.find.mark(); };
+    this.virtual.onShow = (first) => { if (!this.virtual.goal) this.at = first; };
     this.body.addEventListener("scroll", () => {
       const rest = this.body.scrollHeight - this.body.scrollTop - this.body.clientHeight;
       this.virtual.atEnd = this.following && this.ready && rest < AT_END;
@@ -49,7 +49,7 @@ export class Session {
   close() {
     this.ended.abort();
     this.virtual.close();
-    window.CSS.highlights?.delete("find");
+    this.find.close();
     forgetImages();
   }
 
