@@ -57,5 +57,5 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_lists_the_operations() -> None:
     listed = re.findall(r"^\| `(\w+)\(", PAGE, re.MULTILINE)
     methods = {name for name, one in vars(Workspace).items() if callable(one) and not name.startswith("_")}
-    methods |= {"allows", "find", "summary"}  # the others that find sessions serve the command line
+    methods |= {"find", "summary"}  # the others that find sessions serve the command line
     assert methods - {"check_place"} == set(listed)
