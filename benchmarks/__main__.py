@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    agent_peers,
     agents,
     appends,
     brainstorms,
@@ -57,6 +58,7 @@ ALL: tuple[Benchmark, ...] = (
     *mcp_search.BENCHMARKS,
     *checking.BENCHMARKS,
     *agents.BENCHMARKS,
+    *agent_peers.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
     *work.BENCHMARKS,

@@ -192,16 +192,18 @@ def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
 def _last_time(data: bytes) -> datetime | None:
     """The time of the last record in these lines that has one."""
     from sessionary.codec import Undecodable, decode
-    from sessionary.transcript.typed import message_of
+    from sessionary.transcript.typed import time_of
 
-    for raw in reversed(data.split(b"\n")):
+    end = len(data)
+    while end >= 0:
+        begin = data.rfind(b"\n", 0, end) + 1
         try:
-            value = decode(raw) if raw else None
+            value = decode(data[begin:end]) if begin < end else None
         except Undecodable:
-            continue
-        time = message_of(value).time if isinstance(value, dict) else None
-        if time is not None:
+            value = None
+        if isinstance(value, dict) and (time := time_of(value)) is not None:
             return time
+        end = begin - 1
     return None
 
 

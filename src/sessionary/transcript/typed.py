@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sessionary.codec.times import parse_time, timestamp_of
@@ -86,6 +87,12 @@ def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
     return Message(None, HARNESS, (Other("record", record),), _time(message), place=place)
 
 
+def time_of(record: dict[str, Any]) -> datetime | None:
+    """The time of the message that a stored record is; that of a record which is none."""
+    message = record if "role" in record else _unwrapped(record)
+    return _time(message if isinstance(message.get("role"), str) else record)
+
+
 def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     """A value that is stored as a message, without looking for one that it may wrap."""
     role, origin, parts = author_and_parts(message)
@@ -156,7 +163,7 @@ def _typed(part: Any) -> Part:
     return Text(part) if isinstance(part, str) else Other(type(part).__name__)
 
 
-def _time(message: Mapping[str, Any]) -> Any:
+def _time(message: Mapping[str, Any]) -> datetime | None:
     return parse_time(timestamp_of(message))
 
 
