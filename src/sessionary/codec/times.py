@@ -46,6 +46,14 @@ def parse_time(value: object) -> datetime | None:
         return None
 
 
+def parse_iso(value: object) -> datetime | None:
+    """Parse an ISO 8601 time into UTC; None if it is not one. Narrower than `parse_time`, for formats of our own."""
+    try:
+        return in_utc(datetime.fromisoformat(value)) if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def in_utc(moment: datetime) -> datetime:
     """The moment in UTC; one without a zone is taken as UTC."""
     if moment.tzinfo is UTC:

@@ -18,10 +18,11 @@ import errno
 import os
 import re
 import stat as stat_module
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import count
 
 from sessionary.disk.fs import (
     CREATE,
@@ -34,6 +35,7 @@ from sessionary.disk.fs import (
     descriptor,
     forget_names,
     is_named,
+    is_there,
     make_dirs,
     name_folders,
     refuse_placeholder,
@@ -109,28 +111,6 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode
         raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
 
 
-def create_from(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, durable: bool = True) -> None:
-    """As `create`, with bytes that are made one after the other: they need not fit into memory.
-
-    An error of `data` is raised as it is, and the file is not created.
-    """
-    temp = temp_name(path)
-    refuse_placeholder(fs, path, "create")
-    try:
-        write_new(fs, temp, data, None, durable)
-        link_or_copy(fs, temp, path)
-        if durable:
-            sync_dir(fs, os.path.dirname(path) or ".")
-    except FileExistsError:
-        raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
-    except OSError as error:
-        if isinstance(error, SessionaryError):
-            raise
-        raise storage_failed(error, "create", path) from error
-    finally:
-        _discard(fs, temp)
-
-
 class _Made(Enum):
     """Result of creating a file without a name first."""
 
@@ -204,11 +184,11 @@ def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool, mode: i
         fs.close(fd)
 
 
-def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS) -> None:
+def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, durable: bool = True) -> None:
     """Create a private file from pieces, which are never in memory together; it must not exist yet.
 
-    Durability: when this returns, the file survives a power cut. Readers never see a partial file, unless the file
-    system has no hard links. A killed writer leaves a hidden temporary file beside it.
+    Durability: when this returns, the file survives a power cut, unless `durable` is False. Readers never see a
+    partial file, unless the file system has no hard links. A killed writer leaves a hidden temporary file beside it.
 
     Raises:
         AlreadyExists: the name is taken; the existing file is unchanged.
@@ -221,12 +201,13 @@ def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS) -> None
     temp = temp_name(path)
     named = False
     try:
-        write_new(fs, temp, data, None)
+        write_new(fs, temp, data, None, durable)
         link_or_copy(fs, temp, path)
         named = True
-        sync_dir(fs, folder)
-        if not is_safe:
-            name_folders(fs, folder)
+        if durable:
+            sync_dir(fs, folder)
+            if not is_safe:
+                name_folders(fs, folder)
     except SessionaryError:
         raise
     except FileExistsError:
@@ -375,7 +356,7 @@ def save_aside(path: str, kind: str, data: bytes, *, fs: Fs = OS_FS, now: dateti
 
 def free_name(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
     """Return an unused dated name beside `path`. It stays unused while the lock of the folder is held."""
-    return next(name for name in _dated_names(path, kind, now) if _stat_or_none(fs, name) is None)
+    return unused(fs, _dated_names(path, kind, now))
 
 
 def move_folder(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True) -> None:
@@ -521,13 +502,19 @@ def link_or_copy(fs: Fs, source: str, target: str) -> None:
         copy_file(source, target, fs=fs)
 
 
-def _dated_names(path: str, kind: str, now: datetime | None) -> Iterable[str]:
-    dated = f"{path}.{kind}-{timestamp_name(now)}"
-    yield dated
-    number = 1
-    while True:
-        yield f"{dated}-{number}"
-        number += 1
+def _dated_names(path: str, kind: str, now: datetime | None) -> Iterator[str]:
+    return numbered(f"{path}.{kind}-{timestamp_name(now)}", start=1)
+
+
+def numbered(stem: str, suffix: str = "", *, mark: str = "-", start: int = 2) -> Iterator[str]:
+    """Yield a name and endless alternatives to it: ``stem``, ``stem-2``, ``stem-3``, each with the suffix."""
+    yield f"{stem}{suffix}"
+    yield from (f"{stem}{mark}{number}{suffix}" for number in count(start))
+
+
+def unused(fs: Fs, names: Iterable[str]) -> str:
+    """Return the first of these names that does not exist, not even as a dangling link. Raises StorageFailed."""
+    return next(name for name in names if not is_there(fs, name))
 
 
 def write_new(

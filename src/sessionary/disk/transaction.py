@@ -362,11 +362,7 @@ class _Intent:
 
     def free_name(self, wanted: str) -> str:
         """Return an unused name for the finished folder; transactions of one microsecond get a number."""
-        path = os.path.join(self.folder, UNDO, wanted)
-        number = 1
-        while self._stat(path if number == 1 else f"{path}.{number}") is not None:
-            number += 1
-        return path if number == 1 else f"{path}.{number}"
+        return atomic.unused(self.fs, atomic.numbered(os.path.join(self.folder, UNDO, wanted), mark="."))
 
     def _put(self, name: str, *, new: bool) -> None:
         """Put the new content in place, or the file away; a version stored by another program since is kept."""

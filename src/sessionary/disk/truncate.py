@@ -8,7 +8,7 @@ that they append, so the inode must stay the same, and their lines must be kept.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import maxsize
 from typing import Any
 
@@ -177,8 +177,8 @@ def content(fs: Fs, path: str, start: int = 0, end: int = maxsize) -> Iterator[b
         start += len(block)
 
 
-def _alike(one: bytes, other: bytes) -> int:
-    """Return the length of the common prefix of two byte strings."""
+def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return the length of the common prefix of two sequences, of bytes or lines for example."""
     same = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(same, min(len(one), len(other)))
 
@@ -190,6 +190,6 @@ def common(fs: Fs, fd: int, offset: int, paths: list[str]) -> int:
         for block in content(fs, path):
             found = read_at(fs, fd, len(block), offset + same)
             if found != block:
-                return same + _alike(found, block)
+                return same + common_prefix(found, block)
             same += len(block)
     return same

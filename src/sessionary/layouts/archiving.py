@@ -28,8 +28,7 @@ from sessionary.layouts.base import (
     Part,
     PartKind,
 )
-from sessionary.layouts.fields import Merged
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef
 
 if TYPE_CHECKING:
@@ -48,8 +47,10 @@ Pack = Callable[[list[tuple[str, str]]], Iterable[bytes]]
 _CREDENTIALS = frozenset({"auth.json", ".credentials.json", "credentials.json", "oauth_creds.json", ".env"})
 
 
-class ArchiveLayout:
+class ArchiveLayout(SyncLayout):
     """The sessions of a layout, for a push into an archive.
+
+    A session has no parent here: none shares the blocks of another, so that each can be removed.
 
     Args:
         inner: the layout.
@@ -61,7 +62,6 @@ class ArchiveLayout:
     name: ClassVar[str] = ""
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     side_files: ClassVar[tuple[str, ...]] = ()
-    projects_are_folders: ClassVar[bool] = True
 
     def __init__(self, inner: Layout, fs: Fs, scratch: str, pack: Pack) -> None:
         self.inner = inner
@@ -161,20 +161,8 @@ class ArchiveLayout:
 
     # -- the rest of the protocol: as the layout itself, or not for an archive
 
-    def project(self) -> str | None:
-        return None
-
-    def single_file(self, session_id: str) -> str | None:
-        return None
-
     def faults(self, name: str, data: bytes) -> list[Problem]:
         return []  # damaged bytes are kept as well
-
-    def parent(self, ref: SessionRef) -> str | None:
-        return None  # no session shares the blocks of another, so that each can be removed
-
-    def backup_of(self, name: str) -> str | None:
-        return None
 
     def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
         return nullcontext()
@@ -206,11 +194,6 @@ class ArchiveLayout:
         return self.inner.check(ref)
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
-        raise _only_pushed()
-
-    def merged(
-        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
-    ) -> Merged | None:
         raise _only_pushed()
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:

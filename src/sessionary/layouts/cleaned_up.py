@@ -15,6 +15,7 @@ import os
 from datetime import UTC, datetime
 
 from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.codec.times import parse_iso
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
 
@@ -92,11 +93,10 @@ def last_activity(fs: Fs, root: str, session_id: str) -> datetime | None:
     if data is None:
         return None
     try:
-        value = decode(data)
-        at = datetime.fromisoformat(value["active"])
-        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    except (Undecodable, TypeError, KeyError, ValueError):
-        return datetime.min.replace(tzinfo=UTC)
+        active = parse_iso(decode(data)["active"])
+    except (Undecodable, TypeError, KeyError):
+        active = None
+    return active or datetime.min.replace(tzinfo=UTC)
 
 
 def move(fs: Fs, source: str, target: str) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import ClassVar, NamedTuple, Protocol
 
+from sessionary.errors import Invalid
 from sessionary.layouts.base import Layout, PartKind
 from sessionary.layouts.fields import Merged
 from sessionary.model import Problem, SessionRef
@@ -57,16 +58,27 @@ class Rule(NamedTuple):
 class SyncLayout(Layout, Protocol):
     """A layout whose sessions can be synced: what sync must know of it, and no more.
 
-    The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
-    than that of the layout: what lies beside its sessions and is to be carried too.
+    Sync writes the files itself, whole, through `disk`. `discover` MAY yield more than that of the layout: what is
+    stored beside its sessions and is to be synced too. Subclass it: what most layouts share is implemented here.
     """
 
-    projects_are_folders: ClassVar[bool]
+    projects_are_folders: ClassVar[bool] = True
     """True if a project is a folder of this machine, which has another name on others; else all use one name."""
 
     def project(self) -> str | None:
         """The one project here to which all of its sessions belong; None if each lies in a project of its own."""
-        ...
+        return None
+
+    def refuse_other_project(self, project: str | None, session_id: str) -> None:
+        """Refuse a session of another project than the one here.
+
+        Raises:
+            Invalid: it is of another project.
+        """
+        if project != self.project():
+            raise Invalid(
+                f"the local sessions belong to {self.project()}, not to {project}", session=session_id
+            )
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         """Where a session of this id belongs, whether one is there or not; where it lies already, if it does.
@@ -77,15 +89,15 @@ class SyncLayout(Layout, Protocol):
         ...
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        """Where a file of a session lies. A session that is one file lies at its own `folder`."""
-        ...
+        """Where a file of a session lies. A session that is one file lies at its own locator."""
+        return ref.locator if self.single_file(ref.session_id) is not None else f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:
         """The one file that a session of this id consists of; None if it is a folder, with files of several names.
 
         MUST be the same on all devices. What a head says of other files of such a session is refused.
         """
-        ...
+        return None
 
     def part_kind(self, name: str) -> PartKind | None:
         """What a file of that name would be; None if no session of this layout has such a file.
@@ -113,7 +125,7 @@ class SyncLayout(Layout, Protocol):
             ours_lead: whether the conversation continued here. It decides about fields that both have changed where the
                 document itself does not say which change came last.
         """
-        ...
+        return None
 
     def faults(self, name: str, data: bytes) -> list[Problem]:
         """What is wrong with a file of that name that has these bytes, by the rules of `check`.
@@ -138,11 +150,11 @@ class SyncLayout(Layout, Protocol):
 
     def parent(self, ref: SessionRef) -> str | None:
         """The session that it says to come from, without a look at its conversation; None if it says none."""
-        ...
+        return None
 
     def backup_of(self, name: str) -> str | None:
         """The name under which the previous version of a file is kept when it is replaced; None for nowhere."""
-        ...
+        return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Make a session that was moved to `ref` say its new id, and that it was forked from `parent`.

@@ -75,16 +75,8 @@ def newest(fs: Fs, root: str, name: str | None) -> tuple[str, str] | None:
 
 def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
     """A free place in the trash; two calls in one microsecond get neighbouring times."""
-    stamp = atomic.timestamp_name(now)
-    number = 0
-    while True:
-        time = stamp if not number else f"{stamp}-{number}"
-        target = os.path.join(root, TRASH, time, name)
-        try:
-            fs.lstat(target)
-        except (FileNotFoundError, NotADirectoryError):
-            return target  # if a foreign file is in the way, the move raises
-        number += 1
+    times = atomic.numbered(os.path.join(root, TRASH, atomic.timestamp_name(now)))
+    return atomic.unused(fs, (os.path.join(time, name) for time in times))
 
 
 def remove_empty(fs: Fs, folder: str) -> None:

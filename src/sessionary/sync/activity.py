@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from sessionary.codec.times import parse_iso
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.base import PartKind
@@ -52,12 +53,8 @@ def last_active(head: Head, now: datetime) -> datetime | None:
 
     Heads of earlier versions state only the time of the push.
     """
-    try:
-        moment = datetime.fromisoformat(head.active or head.at)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return min(moment, now.astimezone(UTC))
+    moment = parse_iso(head.active or head.at)
+    return moment and min(moment, now.astimezone(UTC))
 
 
 def restore(

@@ -17,6 +17,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import make_folder, read_bytes, stat_or_none
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
+from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
@@ -32,7 +33,7 @@ from sessionary.sync.guard import MINE, THEIRS, item_chain
 from sessionary.sync.heads import Head
 from sessionary.sync.install import refuse_strange_items
 from sessionary.sync.local_files import LocalPart, lines_until, opened
-from sessionary.sync.merging import Side, common_lines, merge
+from sessionary.sync.merging import Side, merge
 from sessionary.sync.state import Held, SyncedState
 
 LONGEST_VALUE = 200
@@ -218,7 +219,7 @@ class Writer(Step):
 
     def _merge_lines(self, name: str, mine: bytes, others: bytes, here: LocalPart) -> str:
         ours, other = mine.split(b"\n")[:-1], others.split(b"\n")[:-1]
-        common = common_lines(ours, other)
+        common = common_prefix(ours, other)
         merged = merge(
             self._rule(name),
             ours[:common],

@@ -27,13 +27,14 @@ from typing import NamedTuple
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
 from sessionary.disk.journal import lines_of
+from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.conflict_copies import Compared, Copy
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.merging import Side, common_lines, merge
+from sessionary.sync.merging import Side, merge
 from sessionary.sync.state import sibling_id
 
 _MINE, _COPY = "", "copy"
@@ -170,7 +171,7 @@ class _BringIn:
             return SESSION, self._part_company(copy, path)
         if rule.policy in (Policy.UNION, Policy.LEDGER):
             ours, others = list(lines_of(self._fs, mine)), list(lines_of(self._fs, path))
-            common = common_lines(ours, others)
+            common = common_prefix(ours, others)
             merged = merge(rule, ours[:common], Side(_MINE, ours[common:]), Side(_COPY, others[common:]))
             self._put(mine, _with_ends([*ours[:common], *merged.lines]))
             return MERGED, None

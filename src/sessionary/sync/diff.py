@@ -19,6 +19,7 @@ from enum import Enum
 
 from sessionary.disk.fs import Fs
 from sessionary.disk.spooled_file import Spool
+from sessionary.disk.truncate import common_prefix
 from sessionary.errors import RemoteError
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy, Rule
@@ -249,8 +250,6 @@ def common_bytes(file: Bytes, size: int, theirs: Theirs) -> int:
     for raw in theirs.rest(file):
         ours = file.read(at, min(len(raw), size - at))
         if ours != raw:
-            return at + next(
-                (n for n, (a, b) in enumerate(zip(ours, raw, strict=False)) if a != b), len(ours)
-            )
+            return at + common_prefix(ours, raw)
         at += len(raw)
     return at

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
+from sessionary.codec.times import parse_iso
 from sessionary.layouts.sync import Policy, Rule
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -67,12 +68,6 @@ def merge(rule: Rule, common: Sequence[bytes], mine: Side, theirs: Side) -> Merg
     return _one_for_each_key(rule, common, lines)
 
 
-def common_lines(ours: list[bytes], others: list[bytes]) -> int:
-    """Return the number of common leading lines."""
-    pairs = enumerate(zip(ours, others, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(ours), len(others)))
-
-
 def _once(mine: list[_Line], theirs: list[_Line]) -> list[_Line]:
     """Combine the lines of both; equal lines as often as the side that has more of them."""
     ours, others = _by_bytes(mine), _by_bytes(theirs)
@@ -122,18 +117,4 @@ def _time_and_key(rule: Rule, raw: bytes) -> tuple[datetime | None, str | None]:
     if not isinstance(value, dict):
         return None, None
     key = value.get(rule.key) if rule.key else None
-    return instant(value.get(rule.time)), key if isinstance(key, str) else None
-
-
-def instant(value: Any) -> datetime | None:
-    """Parse an ISO 8601 time, UTC by default; None if it is not one."""
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    try:
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except OverflowError:
-        return None
+    return parse_iso(value.get(rule.time)), key if isinstance(key, str) else None

@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from sessionary.codec.times import parse_iso
 from sessionary.disk import atomic
 from sessionary.disk.fs import is_there, stat_or_none
 from sessionary.disk.spooled_file import Spool
@@ -34,7 +35,6 @@ from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import SHORT, Head
 from sessionary.sync.install import Placer, refuse_strangers
 from sessionary.sync.local_files import LocalPart, begins_with, tip
-from sessionary.sync.merging import instant
 from sessionary.sync.remote import HeadRecord, is_unreadable
 from sessionary.sync.report import (
     FOR_USER,
@@ -336,7 +336,7 @@ class Puller(Step):
     def _relabel(self, sibling: SessionRef, session: str, at: str) -> None:
         """Set the parent of a session that gave way. Its time of activity stays."""
         active = activity.latest(self._surveyor.survey(sibling).values(), self._now())
-        self._layout.set_parent(sibling, session, instant(at) or self._now())
+        self._layout.set_parent(sibling, session, parse_iso(at) or self._now())
         self._set_times(sibling, active)
 
     def _active(self, head: Head, found: Comparison, mine: Mapping[str, LocalPart]) -> datetime | None:

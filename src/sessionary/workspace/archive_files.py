@@ -81,7 +81,7 @@ def _create(path: str, data: Iterator[bytes], fs: Fs, lasting: bool) -> None:
         make_dirs(fs, os.path.dirname(path), durable=lasting)
     except OSError as error:
         raise storage_failed(error, "make", os.path.dirname(path)) from error
-    atomic.create_from(path, data, fs=fs, durable=lasting)
+    atomic.create_streamed(path, data, fs=fs, durable=lasting)
 
 
 def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[str, Pieces]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
@@ -24,18 +24,13 @@ from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Merged, merge_fields, overruled, same
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.layouts.trash import trash_name
 from sessionary.model import Problem, SessionRef
 
 
-class AmplifierSyncLayout(AmplifierLayout):
+class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
     """The sessions below one amplifier home, for synchronisation."""
-
-    projects_are_folders: ClassVar[bool] = True
-
-    def project(self) -> str | None:
-        return None
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         check_new_id(session_id)
@@ -45,14 +40,8 @@ class AmplifierSyncLayout(AmplifierLayout):
         folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
         return SessionRef(self.name, session_id, folder, project)
 
-    def single_file(self, session_id: str) -> str | None:
-        return None
-
     def part_kind(self, name: str) -> PartKind | None:
         return PARTS.get(name)
-
-    def path_of(self, ref: SessionRef, name: str) -> str:
-        return f"{ref.locator}/{name}"
 
     def rule(self, name: str) -> Rule:
         if name == METADATA:

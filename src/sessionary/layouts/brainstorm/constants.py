@@ -9,6 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from sessionary.codec.times import parse_iso
 from sessionary.errors import Invalid, InvalidId
 
 FOLDER: Final = ".project-memory/brainstorm-sessions"
@@ -81,13 +82,7 @@ def write_time(now: datetime) -> str:
 
 def read_time(text: Any) -> datetime | None:
     """Parse a time, in UTC; None if it is not valid. Without a zone it is read as UTC."""
-    if not isinstance(text, str):
-        return None
-    try:
-        time = datetime.fromisoformat(text.strip())
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    return parse_iso(text.strip()) if isinstance(text, str) else None
 
 
 def one_of(value: str, choices: tuple[str, ...], what: str) -> str:

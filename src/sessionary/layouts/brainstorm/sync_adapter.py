@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, read_bytes, stat_or_none
-from sessionary.errors import Corrupt, Invalid, SchemaError, Unsupported
+from sessionary.errors import Corrupt, SchemaError, Unsupported
 from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug, is_id, session_id
 from sessionary.layouts.brainstorm.files import SessionFiles
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.reading import parse, refusal
-from sessionary.layouts.fields import Merged
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Problem, SessionRef
 from sessionary.transcript.fold import Fold
 
@@ -29,28 +28,20 @@ FILE = "session.yaml"
 TIMEOUT: Final = 30.0
 
 
-class BrainstormSyncLayout(BrainstormLayout):
+class BrainstormSyncLayout(BrainstormLayout, SyncLayout):
     """The brainstorm sessions of one project, for synchronisation."""
-
-    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._ref(f"{self._folder}/any{SUFFIX}").project
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
-        if project != self.project():
-            raise Invalid(
-                f"the local sessions belong to {self.project()}, not to {project}", session=session_id
-            )
+        self.refuse_other_project(project, session_id)
         return self._ref(f"{self._folder}/{check_slug(session_id)}{SUFFIX}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         for part in super().parts(ref):
             if part.kind is PartKind.DOCUMENT:
                 yield part._replace(name=FILE)
-
-    def path_of(self, ref: SessionRef, name: str) -> str:
-        return ref.locator
 
     def single_file(self, session_id: str) -> str | None:
         return FILE
@@ -60,11 +51,6 @@ class BrainstormSyncLayout(BrainstormLayout):
 
     def rule(self, name: str) -> Rule:
         return Rule(Policy.FORK)
-
-    def merged(
-        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
-    ) -> Merged | None:
-        return None
 
     def faults(self, name: str, data: bytes) -> list[Problem]:
         try:
@@ -85,9 +71,6 @@ class BrainstormSyncLayout(BrainstormLayout):
 
     def parent(self, ref: SessionRef) -> str | None:
         return self.header(ref, Fold()).parent
-
-    def backup_of(self, name: str) -> str | None:
-        return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         data = read_bytes(self._fs, ref.locator)

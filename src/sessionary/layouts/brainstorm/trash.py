@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from itertools import count
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_folder, names_in, read_bytes, stat_or_none
+from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm.constants import SUFFIX
+from sessionary.layouts.trash import TRASH, newest, remove_empty, trash_name
+from sessionary.layouts.trash import trashed as everything_trashed
 
 ARCHIVE = "archive"
-TRASH = ".trash"
 BACKUP = ".bak"
 _ARCHIVED = re.compile(r"(.+?)-\d{4}-\d\d-\d\d(?:-\d+)?")
 
@@ -41,7 +40,7 @@ def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
 
 
 def _keep(fs: Fs, stem: str, suffix: str, data: bytes) -> str:
-    for path in _numbered(stem, suffix):
+    for path in atomic.numbered(stem, suffix):
         if read_bytes(fs, path) == data:
             return path  # an earlier attempt was interrupted after this step
         with suppress(AlreadyExists):
@@ -59,8 +58,7 @@ def slug_of(name: str) -> str:
 def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
     """Move a session file, and its backup, to the trash; with `erase` delete them there. Return the new path."""
     folder, name = os.path.split(path)
-    place = _free_place(fs, folder, name, now)
-    target = os.path.join(place, name)
+    target = trash_name(fs, folder, name, now)
     atomic.move_folder(path, target, fs=fs)
     if stat_or_none(fs, f"{path}{BACKUP}") is not None:
         atomic.move_folder(f"{path}{BACKUP}", f"{target}{BACKUP}", fs=fs)
@@ -69,7 +67,7 @@ def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
         for left in (target, f"{target}{BACKUP}"):
             if stat_or_none(fs, left) is not None:
                 atomic.erase_tree(left, fs=fs)
-        _remove_empty(fs, place)
+        remove_empty(fs, os.path.dirname(target))
     return target
 
 
@@ -90,20 +88,14 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
         raise
     if stat_or_none(fs, f"{source}{BACKUP}") is not None and stat_or_none(fs, f"{path}{BACKUP}") is None:
         atomic.move_folder(f"{source}{BACKUP}", f"{path}{BACKUP}", fs=fs)
-    _remove_empty(fs, os.path.dirname(source))
+    remove_empty(fs, os.path.dirname(source))
     return path
 
 
 def trashed(fs: Fs, folder: str) -> list[str]:
     """The slugs of the sessions in the trash, the most recently trashed first."""
-    trash = os.path.join(folder, TRASH)
-    found = (
-        name.removesuffix(SUFFIX)
-        for time in sorted(names_in(fs, trash) or (), reverse=True)
-        for name in names_in(fs, os.path.join(trash, time)) or ()
-        if name.endswith(SUFFIX)
-    )
-    return list(dict.fromkeys(found))
+    found = (one.session_id for one in everything_trashed(fs, folder) if one.session_id.endswith(SUFFIX))
+    return list(dict.fromkeys(name.removesuffix(SUFFIX) for name in found))
 
 
 def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
@@ -113,30 +105,12 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
         NotFound: it is not in the trash.
     """
     trash = os.path.join(folder, TRASH)
-    for time in sorted(names_in(fs, trash) or (), reverse=True):
-        path = os.path.join(trash, time, f"{slug}{SUFFIX}")
-        if stat_or_none(fs, path) is not None:
-            return path
+    found = newest(fs, folder, f"{slug}{SUFFIX}")
+    if found is not None:
+        return os.path.join(trash, *found)
     raise NotFound(
         f"session {slug} is not in the trash",
         path=trash,
         session=slug,
         hint="see also `sessionary brainstorm list` and `list --archived`",
     )
-
-
-def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:
-    stamp = os.path.join(folder, TRASH, atomic.timestamp_name(now))
-    return next(
-        place for place in _numbered(stamp, "") if stat_or_none(fs, os.path.join(place, name)) is None
-    )
-
-
-def _numbered(stem: str, suffix: str) -> Iterator[str]:
-    yield f"{stem}{suffix}"
-    yield from (f"{stem}-{number}{suffix}" for number in count(2))
-
-
-def _remove_empty(fs: Fs, folder: str) -> None:
-    with suppress(OSError):  # another session was moved there at the same time
-        fs.rmdir(folder)

@@ -12,14 +12,12 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from itertools import count
 from math import inf
-from typing import ClassVar
 
 from sessionary.codec import Undecodable, decode, encode_document, read_lines, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import is_folder, stat_or_none
-from sessionary.errors import Corrupt, Invalid, SchemaError
+from sessionary.errors import Corrupt, SchemaError
 from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fields import Merged, overruled
@@ -31,27 +29,22 @@ from sessionary.layouts.maestro.paths import find_folder
 from sessionary.layouts.maestro.records import document_of, session_of
 from sessionary.layouts.maestro.session_file import locked, parse_session, problem_of
 from sessionary.layouts.maestro.times import parse_time
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
+from sessionary.layouts.trash import trash_name
 from sessionary.model import Problem, SessionRef
 
-TRASH = ".trash"
 _LEDGER = re.compile(r"log(\.[A-Za-z0-9][A-Za-z0-9_-]{0,63})?\.jsonl")
 _ATTEMPTS = re.compile(r"attempts\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.jsonl")
 
 
-class MaestroSyncLayout(MaestroLayout):
+class MaestroSyncLayout(MaestroLayout, SyncLayout):
     """The work sessions below one root, for synchronisation."""
-
-    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._project
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
-        if project != self._project:
-            raise Invalid(
-                f"the local sessions belong to {self._project}, not to {project}", session=session_id
-            )
+        self.refuse_other_project(project, session_id)
         check_id(session_id)
         folder = find_folder(self._fs, self._root, session_id)
         if folder is None:
@@ -66,12 +59,6 @@ class MaestroSyncLayout(MaestroLayout):
         for part in super().parts(ref):
             if self.rule(part.name).policy is not Policy.IMMUTABLE or not self._is_unfinished(part):
                 yield part
-
-    def path_of(self, ref: SessionRef, name: str) -> str:
-        return f"{ref.locator}/{name}"
-
-    def single_file(self, session_id: str) -> str | None:
-        return None
 
     def part_kind(self, name: str) -> PartKind | None:
         if name == SESSION or _is_crumb(name):
@@ -122,15 +109,12 @@ class MaestroSyncLayout(MaestroLayout):
         session, _, _ = self._document(ref)
         return None if session is None else session.parent
 
-    def backup_of(self, name: str) -> str | None:
-        return None
-
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Work sessions never diverge into two: no file of theirs has such a policy."""
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
         """As `SyncLayout.trash`. Files in its folder that belong to sessions below it stay in place."""
-        trash = self._free_place(ref.session_id, now)
+        trash = trash_name(self._fs, self._root, ref.session_id, now)
         names = sorted(self._fs.listdir(ref.locator), key=lambda name: (name != SESSION, name))
         own = [name for name in names if not self._is_other(f"{ref.locator}/{name}", name)]
         if len(own) == len(names):
@@ -144,11 +128,6 @@ class MaestroSyncLayout(MaestroLayout):
         return name.endswith(".lock") or (
             name != BREADCRUMBS and name[0] != "." and is_folder(self._fs, path)
         )
-
-    def _free_place(self, session_id: str, now: datetime) -> str:
-        stem = f"{self._root}/{TRASH}/{atomic.timestamp_name(now)}"
-        places = (f"{stem}{'' if number == 1 else f'-{number}'}/{session_id}" for number in count(1))
-        return next(place for place in places if stat_or_none(self._fs, place) is None)
 
     def _is_unfinished(self, part: Part) -> bool:
         found = stat_or_none(self._fs, part.path)

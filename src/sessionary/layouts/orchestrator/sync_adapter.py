@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from sessionary.codec.problems import text_problems
 from sessionary.codec.yaml_edit import edit_yaml
@@ -29,7 +28,7 @@ from sessionary.layouts.orchestrator.layout import AGENT, FeatureLayout
 from sessionary.layouts.orchestrator.planfile import parse_plan
 from sessionary.layouts.orchestrator.reading import state_problems
 from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile, parse_state
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Cursor, Header, Item, Problem, SessionRef
 from sessionary.transcript.fold import Fold
 
@@ -39,10 +38,8 @@ _ASIDE: Final = ".conflict-"
 _FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
 
 
-class FeatureSyncLayout(FeatureLayout):
+class FeatureSyncLayout(FeatureLayout, SyncLayout):
     """The features of one project, for synchronisation."""
-
-    projects_are_folders: ClassVar[bool] = True
 
     def project(self) -> str | None:
         return self._ref(f"{self.home}/any").project
@@ -67,10 +64,7 @@ class FeatureSyncLayout(FeatureLayout):
         return iter(()) if ref.session_id == names.INDEX else super().read(ref, after, may_match)
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
-        if project != self.project():
-            raise Invalid(
-                f"the local features belong to {self.project()}, not to {project}", session=session_id
-            )
+        self.refuse_other_project(project, session_id)
         return self._ref(f"{self.home}/{names.check_id(session_id)}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
@@ -84,9 +78,6 @@ class FeatureSyncLayout(FeatureLayout):
         except OSError as error:
             raise storage_failed(error, "look at", ref.locator) from error
         yield Part(names.INDEX, ref.locator, PartKind.DOCUMENT, size)
-
-    def path_of(self, ref: SessionRef, name: str) -> str:
-        return ref.locator if ref.session_id == names.INDEX else f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:
         return names.INDEX if session_id == names.INDEX else None
@@ -146,20 +137,13 @@ class FeatureSyncLayout(FeatureLayout):
             feature.journal.close()
             feature.lock.close()
 
-    def parent(self, ref: SessionRef) -> str | None:
-        return None
-
-    def backup_of(self, name: str) -> str | None:
-        return None
-
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Features never diverge into two: no file of theirs has such a policy."""
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
         """As `SyncLayout.trash`: to the archive."""
-        stem = f"{self.home}/{names.ARCHIVE}/{ref.session_id}"
-        places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
-        target = next(place for place in places if stat_or_none(self._fs, place) is None)
+        places = atomic.numbered(f"{self.home}/{names.ARCHIVE}/{ref.session_id}", mark=".")
+        target = atomic.unused(self._fs, places)
         atomic.move_folder(ref.locator, target, fs=self._fs)
         atomic.forget_file(
             f"{target}/{names.SCRIPT_LOCK}", fs=self._fs

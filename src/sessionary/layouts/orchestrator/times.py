@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sessionary.codec.times import in_utc
+from sessionary.codec.times import in_utc, parse_iso
 from sessionary.errors import SchemaError
 
 TICK = timedelta(microseconds=1)
@@ -26,12 +26,7 @@ def parse(value: Any) -> datetime | None:
     """A time as ISO 8601 in any form that Python reads, in UTC; None if it is invalid, or only a date."""
     if isinstance(value, datetime):
         return in_utc(value)
-    if not isinstance(value, str) or len(value) < 16:
-        return None
-    try:
-        return in_utc(datetime.fromisoformat(value))
-    except (ValueError, OverflowError):
-        return None
+    return parse_iso(value) if isinstance(value, str) and len(value) >= 16 else None
 
 
 def later(now: datetime, stored: datetime | None) -> datetime:

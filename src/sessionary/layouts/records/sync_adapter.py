@@ -19,13 +19,13 @@ from sessionary.layouts.records.layout import RecordsLayout
 from sessionary.layouts.records.names import ADK, UNKNOWN, name_in, parent_of, project_of
 from sessionary.layouts.records.relabel import begin_of, relabel
 from sessionary.layouts.records.trash import discard, held
-from sessionary.layouts.sync import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Problem, SessionRef
 
 FILE = "session.records"
 
 
-class RecordsSyncLayout(RecordsLayout):
+class RecordsSyncLayout(RecordsLayout, SyncLayout):
     """The sessions of agent frameworks below one folder, for synchronisation."""
 
     projects_are_folders: ClassVar[bool] = False
@@ -40,9 +40,6 @@ class RecordsSyncLayout(RecordsLayout):
         folder = str(self.home) if self.home.name == ADK else f"{self.home}/{ADK}"
         for session_id, path in shared_state.states_in(self._fs, folder):
             yield SessionRef(self.name, session_id, path, shared_state.PROJECT)
-
-    def project(self) -> str | None:
-        return None
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         is_shared = project == shared_state.PROJECT and shared_state.is_state(session_id)
@@ -60,9 +57,6 @@ class RecordsSyncLayout(RecordsLayout):
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         for part in super().parts(ref):
             yield part._replace(name=self.single_file(ref.session_id))
-
-    def path_of(self, ref: SessionRef, name: str) -> str:
-        return ref.locator
 
     def single_file(self, session_id: str) -> str:
         return shared_state.FILE if shared_state.is_state(session_id) else FILE
@@ -88,9 +82,6 @@ class RecordsSyncLayout(RecordsLayout):
         begin = begin_of(self._fs, ref.locator)
         stated = None if begin is None else begin.get("parent")
         return parent_of(ref.locator) or (stated if isinstance(stated, str) else None)
-
-    def backup_of(self, name: str) -> str | None:
-        return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         relabel(self._fs, ref.locator, ref.session_id, parent)

@@ -30,6 +30,7 @@ from typing import Final
 
 import msgspec
 
+from sessionary.codec.times import parse_iso
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.gc.leftovers import (
@@ -379,8 +380,5 @@ def _is_in(ripe: set[str], record: HeadRecord, past: Past | None) -> bool:
 
 
 def _is_before(text: str, limit: datetime) -> bool:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)) < limit
+    time = parse_iso(text)
+    return time is not None and time < limit
