@@ -29,7 +29,9 @@ from benchmarks.harness import (
     settle,
 )
 from benchmarks.samples import line_of, messages, metadata
-from sessionary.layouts.amplifier import fork_session, rewind, undo
+from sessionary.layouts.amplifier.forks import fork_session
+from sessionary.layouts.amplifier.rewinding import rewind
+from sessionary.layouts.amplifier.transactions import undo
 
 TRANSCRIPT = 40_000_000
 EVENTS = 1_000_000_000

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 
 _BEGIN = datetime(2026, 3, 4, 9, tzinfo=UTC)
 _IDS = (

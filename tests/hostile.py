@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sessionary.layouts.brainstorm import BrainstormStore
-from sessionary.layouts.maestro import WorkStore
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 EVIL = (
     "<img src=http://evil.example/x onerror='window.owned=1'><svg onload='window.owned=2'></svg>"

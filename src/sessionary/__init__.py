@@ -27,40 +27,40 @@ if TYPE_CHECKING:
     from sessionary.hybrid import HybridSessionStore as HybridSessionStore
     from sessionary.hybrid import PullResult as PullResult
     from sessionary.hybrid import SyncResult as SyncResult
-    from sessionary.layouts.amplifier import EventReader as EventReader
-    from sessionary.layouts.amplifier import EventsLog as EventsLog
-    from sessionary.layouts.amplifier import ForkResult as ForkResult
-    from sessionary.layouts.amplifier import Repaired as Repaired
-    from sessionary.layouts.amplifier import Restored as Restored
-    from sessionary.layouts.amplifier import Rewound as Rewound
-    from sessionary.layouts.amplifier import SessionStore as SessionStore
-    from sessionary.layouts.amplifier import Undone as Undone
-    from sessionary.layouts.amplifier import forget_undo as forget_undo
-    from sessionary.layouts.amplifier import fork_session as fork_session
-    from sessionary.layouts.amplifier import fork_session_in_memory as fork_session_in_memory
-    from sessionary.layouts.amplifier import get_fork_preview as get_fork_preview
-    from sessionary.layouts.amplifier import get_session_lineage as get_session_lineage
-    from sessionary.layouts.amplifier import is_fork as is_fork
-    from sessionary.layouts.amplifier import list_session_forks as list_session_forks
-    from sessionary.layouts.amplifier import repair as repair
-    from sessionary.layouts.amplifier import restore_backup as restore_backup
-    from sessionary.layouts.amplifier import rewind as rewind
-    from sessionary.layouts.amplifier import undo as undo
-    from sessionary.layouts.amplifier import undo_entries as undo_entries
-    from sessionary.layouts.brainstorm import BrainstormStore as BrainstormStore
-    from sessionary.layouts.maestro import Breadcrumb as Breadcrumb
-    from sessionary.layouts.maestro import SessionStatus as SessionStatus
-    from sessionary.layouts.maestro import WorkSession as WorkSession
-    from sessionary.layouts.maestro import WorkStore as WorkStore
-    from sessionary.layouts.maestro import create_breadcrumb as create_breadcrumb
-    from sessionary.layouts.maestro import create_session as create_session
-    from sessionary.layouts.maestro import list_breadcrumbs as list_breadcrumbs
-    from sessionary.layouts.maestro import list_sessions as list_sessions
-    from sessionary.layouts.maestro import load_breadcrumb as load_breadcrumb
-    from sessionary.layouts.maestro import load_session as load_session
-    from sessionary.layouts.maestro import save_session as save_session
-    from sessionary.layouts.maestro import write_breadcrumb as write_breadcrumb
-    from sessionary.layouts.orchestrator import FeatureStore as FeatureStore
+    from sessionary.layouts.amplifier.event_reader import EventReader as EventReader
+    from sessionary.layouts.amplifier.events import EventsLog as EventsLog
+    from sessionary.layouts.amplifier.forks import ForkResult as ForkResult
+    from sessionary.layouts.amplifier.forks import fork_session as fork_session
+    from sessionary.layouts.amplifier.forks import fork_session_in_memory as fork_session_in_memory
+    from sessionary.layouts.amplifier.forks import get_fork_preview as get_fork_preview
+    from sessionary.layouts.amplifier.lineage import get_session_lineage as get_session_lineage
+    from sessionary.layouts.amplifier.lineage import is_fork as is_fork
+    from sessionary.layouts.amplifier.lineage import list_session_forks as list_session_forks
+    from sessionary.layouts.amplifier.repairing import Repaired as Repaired
+    from sessionary.layouts.amplifier.repairing import repair as repair
+    from sessionary.layouts.amplifier.rewinding import Rewound as Rewound
+    from sessionary.layouts.amplifier.rewinding import rewind as rewind
+    from sessionary.layouts.amplifier.store import SessionStore as SessionStore
+    from sessionary.layouts.amplifier.transactions import Restored as Restored
+    from sessionary.layouts.amplifier.transactions import Undone as Undone
+    from sessionary.layouts.amplifier.transactions import forget_undo as forget_undo
+    from sessionary.layouts.amplifier.transactions import restore_backup as restore_backup
+    from sessionary.layouts.amplifier.transactions import undo as undo
+    from sessionary.layouts.amplifier.transactions import undo_entries as undo_entries
+    from sessionary.layouts.brainstorm.store import BrainstormStore as BrainstormStore
+    from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb as create_breadcrumb
+    from sessionary.layouts.maestro.compat_api import create_session as create_session
+    from sessionary.layouts.maestro.compat_api import list_breadcrumbs as list_breadcrumbs
+    from sessionary.layouts.maestro.compat_api import list_sessions as list_sessions
+    from sessionary.layouts.maestro.compat_api import load_breadcrumb as load_breadcrumb
+    from sessionary.layouts.maestro.compat_api import load_session as load_session
+    from sessionary.layouts.maestro.compat_api import save_session as save_session
+    from sessionary.layouts.maestro.compat_api import write_breadcrumb as write_breadcrumb
+    from sessionary.layouts.maestro.records import Breadcrumb as Breadcrumb
+    from sessionary.layouts.maestro.records import SessionStatus as SessionStatus
+    from sessionary.layouts.maestro.records import WorkSession as WorkSession
+    from sessionary.layouts.maestro.store import WorkStore as WorkStore
+    from sessionary.layouts.orchestrator.store import FeatureStore as FeatureStore
     from sessionary.mailbox import Mailbox as Mailbox
     from sessionary.mailbox import run_inbox as run_inbox
     from sessionary.model import Message as Message
@@ -80,18 +80,28 @@ __getattr__, __dir__, __all__ = on_demand(
             "AlreadyExists AmbiguousId Conflict Corrupt Invalid InvalidId Locked NotFound RemoteError "
             "SchemaError SessionaryError StorageFailed TransitionError Unsupported"
         ),
-        "sessionary.layouts.brainstorm": "BrainstormStore",
-        "sessionary.layouts.maestro": (
-            "Breadcrumb SessionStatus WorkSession WorkStore create_breadcrumb create_session "
-            "list_breadcrumbs list_sessions load_breadcrumb load_session save_session write_breadcrumb"
+        "sessionary.layouts.amplifier.event_reader": "EventReader",
+        "sessionary.layouts.amplifier.events": "EventsLog",
+        "sessionary.layouts.amplifier.forks": (
+            "ForkResult fork_session fork_session_in_memory get_fork_preview"
         ),
+        "sessionary.layouts.amplifier.repairing": "Repaired repair",
+        "sessionary.layouts.amplifier.transactions": (
+            "Restored Undone forget_undo restore_backup undo undo_entries"
+        ),
+        "sessionary.layouts.amplifier.rewinding": "Rewound rewind",
+        "sessionary.layouts.amplifier.store": "SessionStore",
+        "sessionary.layouts.amplifier.lineage": "get_session_lineage is_fork list_session_forks",
+        "sessionary.layouts.brainstorm.store": "BrainstormStore",
+        "sessionary.layouts.maestro.records": "Breadcrumb SessionStatus WorkSession",
+        "sessionary.layouts.maestro.store": "WorkStore",
+        "sessionary.layouts.maestro.breadcrumbs": "create_breadcrumb",
+        "sessionary.layouts.maestro.compat_api": (
+            "create_session list_breadcrumbs list_sessions "
+            "load_breadcrumb load_session save_session write_breadcrumb"
+        ),
+        "sessionary.layouts.orchestrator.store": "FeatureStore",
         "sessionary.sync.cosmos_config": "CosmosConfig load_cosmos_config_from_settings",
-        "sessionary.layouts.amplifier": (
-            "EventReader EventsLog ForkResult Repaired Restored Rewound SessionStore Undone forget_undo "
-            "fork_session fork_session_in_memory get_fork_preview get_session_lineage is_fork "
-            "list_session_forks repair restore_backup rewind undo undo_entries"
-        ),
-        "sessionary.layouts.orchestrator": "FeatureStore",
         "sessionary.hybrid": "HybridSessionStore PullResult SyncResult",
         "sessionary.mailbox": "Mailbox run_inbox",
         "sessionary.model": "Message Problem Summary",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.support.torture import start, torture
 
 ID = "busy-2025-01-09"
@@ -18,7 +18,7 @@ UPDATES = 6
 
 UPDATER = """
 import sys
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.support.torture import ack, spec
 me = spec()
 store = FeatureStore(sys.argv[1], timeout=60, agent=f"agent-{me.number}")
@@ -30,7 +30,7 @@ for count in range(int(sys.argv[2])):
 
 CREATOR = """
 import sys
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.support.torture import ack, spec
 me = spec()
 store = FeatureStore(sys.argv[1], timeout=60)
@@ -94,7 +94,7 @@ def test_killed_updaters_lose_nothing_that_was_promised(tmp_path: Path) -> None:
 
 HELD = """
 import os, signal, sys
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.layouts.orchestrator.feature import Feature
 def killed(feature):
     print("held", os.path.getsize(f"{feature.folder}/.state.lock"), flush=True)

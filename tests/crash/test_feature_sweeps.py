@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.replay import replay
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.model import Severity
 from tests.support.faults import Effect, sweep
 from tests.support.sweeps import crash_sweep

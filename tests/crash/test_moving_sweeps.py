@@ -14,10 +14,10 @@ import pytest
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import NotFound
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.layouts.amplifier.project_rename import carry_out, plan
 from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.support.faults import Effect, sweep
 from tests.support.sweeps import crash_sweep
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.crash.test_store_sweeps import CALLS, META, START, World, check_of, setup, worlds_of
 from tests.support.faults import Effect, FaultFs, sweep
 

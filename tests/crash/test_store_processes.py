@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sessionary.codec import read_lines
-from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.lanes import run_on_tiny_disk
 from tests.support.original import load_transcript
 from tests.support.torture import start, torture

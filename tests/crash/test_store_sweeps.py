@@ -13,8 +13,9 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound
-from sessionary.layouts.amplifier import EventsLog, SessionStore
+from sessionary.layouts.amplifier.events import EventsLog
 from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.support.original import load_transcript
 from tests.support.sweeps import crash_sweep, pairs
 

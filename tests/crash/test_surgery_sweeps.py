@@ -15,11 +15,11 @@ import pytest
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.forks import fork_session
 from sessionary.layouts.amplifier.repairing import repair
 from sessionary.layouts.amplifier.rewinding import rewind
 from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.transactions import restore_backup, restore_conflict, undo
 from tests.support.faults import Effect, sweep
 from tests.support.sweeps import crash_sweep

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.report import SyncStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier import repair
+from sessionary.layouts.amplifier.repairing import repair
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus

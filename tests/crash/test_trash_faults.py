@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sessionary.disk.fs import OS_FS
-from sessionary.layouts.amplifier import SessionStore, trash
+from sessionary.layouts.amplifier import trash
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.trash import trashed
 from tests.support.faults import FaultFs, sweep
 

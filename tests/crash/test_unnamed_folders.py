@@ -15,7 +15,8 @@ import pytest
 
 from sessionary import BrainstormStore, EventsLog, FeatureStore, SessionStore
 from sessionary.disk.atomic import create
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.testing.wrapper import UNSYNCED
 from tests.support.recorder import RecordingFs
 from tests.support.sweeps import crash_sweep

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.sharing import share
+from sessionary.layouts.maestro.store import WorkStore
 from tests.support.faults import Effect, sweep
 from tests.support.sweeps import crash_sweep
 

@@ -16,8 +16,8 @@ from sessionary import BrainstormStore
 from sessionary.disk import atomic
 from sessionary.disk.pid_file import PidFile
 from sessionary.layouts.brainstorm import navigation, trash
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.feature import Feature
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.testing.wrapper import WrappedFs
 from tests.crash import test_brainstorm_sweeps as brainstorms
 from tests.crash import test_feature_sweeps as features

@@ -62,7 +62,7 @@ def test_every_field_is_told() -> None:
 
 def test_the_summary_of_a_jump_is_what_is_shown() -> None:
     asked = ["Quel mecanisme de revocation?", "Comment gerer le multi-device?"]
-    from sessionary.layouts.brainstorm import Jump
+    from sessionary.layouts.brainstorm.navigation import Jump
 
     jump = Jump(2, (5, 3), (68, 52), ("transition", "divergent"), asked)
     assert f"```text\n{texts.jump_summary(jump, 'fr')}\n```" in PAGE

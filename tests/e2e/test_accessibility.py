@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.brainstorm import BrainstormStore
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.e2e.test_browser import turn, write
 from tests.e2e.test_serve import line, serving
 from tests.servers import npm

@@ -17,7 +17,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OsFs
-from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.workspace import Workspace
 from tests.e2e.driving import ROOT, SPAWNED, Make, Result, Run, lines, put
 

@@ -14,7 +14,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.layouts.amplifier.presence import Presence
-from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.store import WorkStore
 from tests.e2e.driving import documented
 from tests.e2e.test_cli_sync import PLACES, SECRETS, SESSION, Machine, Result, begin, of_s3, standings
 

@@ -20,8 +20,10 @@ from sessionary.cli.maestro import main as maestro
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.maestro import Breadcrumb, WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.names import LOG
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from tests.e2e.driving import COMMAND, Result, Run
 
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b 日本"

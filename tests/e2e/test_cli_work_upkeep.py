@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from sessionary.cli import main
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from tests.e2e.driving import Result, Run
 
 ROOT = Path("docs", "sessions")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sessionary.errors import TransitionError
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.rules import FEATURE_MOVES, MODELS, TASK_MOVES, TASK_STATUSES
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.testing.wrapper import UNSYNCED
 
 ID = "machine-2025-01-09"

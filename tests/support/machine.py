@@ -20,9 +20,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.disk.journal import is_json_text
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.transcript import boundaries, mend, slice_to_turn
+from sessionary.layouts.amplifier.store import SessionStore
+from sessionary.transcript.repair import mend
+from sessionary.transcript.slicing import slice_to_turn
+from sessionary.transcript.turn_boundaries import boundaries
 from tests.support.original import load_transcript
 from tests.support.recorder import RecordingFs
 from tests.support.strategies import json_values, text

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sessionary.disk.fs import OS_FS
-from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from tests.support.sync_world import TRANSCRIPT, Device, World

@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary import transcript
-from sessionary.transcript import (
-    ToolCall,
-    count_turns,
-    is_real_user,
-    results,
-    text_of,
-    tool_calls,
-    unanswered,
-)
-from sessionary.transcript.matching import match
+from sessionary.model import ToolCall
+from sessionary.transcript.matching import match, unanswered
+from sessionary.transcript.messages import count_turns, is_real_user, results, text_of, tool_calls
 
 REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
 
@@ -192,14 +184,6 @@ def test_blocks_within_a_result_are_what_the_tool_said() -> None:
 def test_the_agent_answers_no_call_of_its_own() -> None:
     call = CALLS["openai"]
     assert unanswered([call, {"role": "assistant", "tool_call_id": "t1", "content": "out"}]) == ["t1"]
-
-
-def test_the_face_is_whole_though_parts_of_it_come_when_asked_for() -> None:
-    assert dir(transcript) == sorted(transcript.__all__)
-    for name in transcript.__all__:
-        assert getattr(transcript, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'guess'"):
-        _ = transcript.guess
 
 
 def test_a_list_of_sessions_does_not_wait_for_the_rest() -> None:

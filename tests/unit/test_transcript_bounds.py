@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from sessionary.errors import Invalid
-from sessionary.transcript import (
+from sessionary.transcript.messages import count_turns
+from sessionary.transcript.turn_boundaries import (
     boundaries,
-    count_turns,
     cut_before,
     slice_end,
     turn_range,

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.model import Place, Severity
-from sessionary.transcript import Finding, diagnose, diagnosis_of
-from sessionary.transcript.diagnosis import Diagnosis, shape_findings
+from sessionary.transcript.diagnosis import Diagnosis, Finding, diagnose, diagnosis_of, shape_findings
 from sessionary.transcript.matching import match
 from sessionary.transcript.typed import message_of, typed_message
 from tests.unit.conversations import (

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.transcript import diagnose, diagnosis_of, mend, unanswered
-from sessionary.transcript.matching import match
+from sessionary.transcript.diagnosis import diagnose, diagnosis_of
+from sessionary.transcript.matching import match, unanswered
+from sessionary.transcript.repair import mend
 from tests.unit.conversations import (
     REMINDER,
     amplifier,

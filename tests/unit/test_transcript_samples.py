@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from sessionary.transcript import (
-    boundaries,
-    count_turns,
-    diagnose,
-    mend,
-    slice_to_turn,
-    tool_calls,
-    unanswered,
-)
+from sessionary.transcript.diagnosis import diagnose
+from sessionary.transcript.matching import unanswered
+from sessionary.transcript.messages import count_turns, tool_calls
+from sessionary.transcript.repair import mend
+from sessionary.transcript.slicing import slice_to_turn
+from sessionary.transcript.turn_boundaries import boundaries
 
 pytestmark = pytest.mark.lane("samples")
 

@@ -9,9 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.transcript import boundaries, slice_to_turn
 from sessionary.transcript.matching import match
 from sessionary.transcript.rebuilding import says_nothing
+from sessionary.transcript.slicing import slice_to_turn
+from sessionary.transcript.turn_boundaries import boundaries
 from tests.unit.conversations import (
     REMINDER,
     amplifier,

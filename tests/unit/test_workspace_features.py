@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.workspace import Workspace
 
 ID = "hello-world-2025-01-09"

@@ -9,9 +9,10 @@ import pytest
 
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, Unsupported
-from sessionary.layouts.brainstorm import BrainstormStore
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.workspace import Workspace
 
 NOW = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)

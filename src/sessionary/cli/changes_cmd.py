@@ -16,7 +16,10 @@ from sessionary.cli.lazy import command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import fit, one_line
-from sessionary.layouts.amplifier import ForkResult, Restored, Rewound, is_top_level_session
+from sessionary.layouts.amplifier.forks import ForkResult
+from sessionary.layouts.amplifier.ids import is_top_level_session
+from sessionary.layouts.amplifier.rewinding import Rewound
+from sessionary.layouts.amplifier.transactions import Restored
 from sessionary.layouts.base import Capability
 from sessionary.model import PERSON, SessionRef
 from sessionary.workspace import ForkPreview, Workspace, documents

@@ -16,7 +16,7 @@ from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
-from sessionary.layouts.amplifier import Repaired
+from sessionary.layouts.amplifier.repairing import Repaired
 from sessionary.model import Problem, SessionRef
 from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
 from sessionary.workspace import Repair, Workspace, documents

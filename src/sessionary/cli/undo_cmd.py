@@ -20,7 +20,7 @@ from sessionary.cli.table import Column
 from sessionary.cli.targets import is_path, project_names, report_failure, to_change
 from sessionary.cli.text import harmless, one_line
 from sessionary.errors import NotFound, SessionaryError
-from sessionary.layouts.amplifier import Undone
+from sessionary.layouts.amplifier.transactions import Undone
 from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH
 from sessionary.model import SessionRef
 from sessionary.workspace import Change, Trashed, Workspace, gathered

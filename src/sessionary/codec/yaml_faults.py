@@ -31,7 +31,6 @@ class Faults:
     """The faults of one document, in the order of discovery.
 
     Args:
-        path: the file.
         data: its bytes as read; without them faults have no lines.
     """
 

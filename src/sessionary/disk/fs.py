@@ -299,8 +299,6 @@ def names_in(fs: Fs, folder: str, closed: list[StorageFailed] | None = None) -> 
     """The names in a folder; None if it does not exist, or is not a folder.
 
     Args:
-        fs: the file system.
-        folder: the folder.
         closed: if given, the error of a folder that cannot be read is added there, and it counts as missing.
 
     Raises:

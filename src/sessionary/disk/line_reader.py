@@ -61,8 +61,6 @@ class LineFile(ClosedOnExit):
     Iterators are independent of each other.
 
     Args:
-        path: the file.
-        fs: the file system.
         block: number of bytes to hold in memory at a time.
 
     Raises:

@@ -49,7 +49,6 @@ class Spool(ClosedOnExit):
             folder for temporary files, which may be in memory.
         make: make the folder when a file is needed.
         in_memory: number of bytes to keep in memory before a file is used.
-        fs: the file system.
     """
 
     def __init__(

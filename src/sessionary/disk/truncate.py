@@ -52,7 +52,6 @@ def cut_journal(fs: Fs, path: str, place: str, cut: Mapping[str, Any]) -> None:
     """Remove lines from the journal at `path`. Idempotent: an interrupted cut is continued.
 
     Args:
-        fs: the file system.
         path: the journal.
         place: the folder with the old end of the journal (``.tail``) and the lines of it to keep (``.kept``).
         cut: ``name``, ``offset`` and ``before`` (see `known_by`).

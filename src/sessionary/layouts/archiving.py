@@ -53,8 +53,6 @@ class ArchiveLayout(SyncLayout):
     A session has no parent here: none shares the blocks of another, so that each can be removed.
 
     Args:
-        inner: the layout.
-        fs: the file system.
         scratch: the folder for documents that are made of rows and of many files. It may be erased afterwards.
         pack: returns the document of many files.
     """

@@ -174,7 +174,6 @@ class Layout(Protocol):
         """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
 
         Args:
-            ref: the session.
             fold: what its messages add up to, to compare documents with them, and for the time of the last change.
 
         Raises:
@@ -191,7 +190,6 @@ class Layout(Protocol):
         The last item is the cursor from which a later call continues; there is none where that is not possible.
 
         Args:
-            ref: the session.
             after: yield only what follows; `Reset` comes first if what was read before changed, and then everything.
             may_match: asked about stored lines as bytes; where it returns False, no record in them is of interest.
                 Their messages may then be left out: `Skipped` counts those before a message that is not, and there
@@ -476,7 +474,6 @@ class ChecksChain(Protocol):
         """What the chain of a session shows, and its head if it is whole. Reads only.
 
         Args:
-            ref: the session.
             kept: the head that it had earlier; None if that is unknown.
 
         Raises:

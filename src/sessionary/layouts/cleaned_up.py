@@ -26,11 +26,8 @@ def note(fs: Fs, root: str, session_id: str, active: datetime, now: datetime) ->
     """Record that a session is about to be cleaned up.
 
     Args:
-        fs: the file system.
         root: the folder that contains the session.
-        session_id: its id.
         active: the time of its last activity.
-        now: the time.
 
     Durability: on return the marker survives a power cut.
 

@@ -138,8 +138,6 @@ def problems(
     """The problems for conflict copies and placeholders in the folder of a session.
 
     Args:
-        fs: the file system.
-        folder: the folder.
         names: the names in it.
         originals: the files of the session that can have copies or placeholders.
         session: the id of the session.

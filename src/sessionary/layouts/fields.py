@@ -83,7 +83,6 @@ def overruled(
     """The fields that the other version has changed and whose values lost.
 
     Args:
-        base: the common base.
         other: the version that does not lead.
         merged: the result of the merge.
         ignore: fields that are set automatically, such as the time of the last change.

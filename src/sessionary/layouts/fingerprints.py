@@ -32,7 +32,6 @@ def fingerprint_of(
     and given its old time back, or whose permissions changed.
 
     Args:
-        fs: the file system.
         path: the file or folder. One that is missing has the fingerprint of a missing file.
         now: seconds since 1970, taken before anything of the session is read.
         settled: seconds for which everything must have been unchanged; within one tick of a file system's

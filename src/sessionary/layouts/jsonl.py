@@ -50,8 +50,6 @@ def read_jsonl(
     what is added may change how the end is read.
 
     Args:
-        fs: the file system.
-        path: the file.
         after: read only what follows. If the file was replaced, truncated or changed before the cursor, `Reset` comes
             first, and the file is read from its start.
         may_match: decode only lines that may be of interest; `Skipped` counts the records before them. What lies
@@ -241,7 +239,6 @@ def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, b
     """The bytes from an offset to a newline or the end of the file, and whether it is the end.
 
     Args:
-        fs: the file system.
         fd: the file.
         byte: the offset at which a line begins.
         size: the size of the file a moment ago; data added since is read as well.

@@ -49,8 +49,6 @@ def summarize(
     """The summary of a session.
 
     Args:
-        layout: its layout.
-        ref: the session.
         before: how far an earlier call came.
         items: what `layout.read` yields, if the layout reads it with more problems for a check.
         idle_since: in a session that did not change since then no tool is at work, so the calls of its last message

@@ -135,7 +135,6 @@ class SyncLayout(Layout, Protocol):
 
         Args:
             name: the file.
-            data: its bytes.
         """
         ...
 

@@ -100,7 +100,6 @@ class Folders:
 
     Args:
         roots: the `breadcrumbs` folders; they may not exist yet.
-        fs: the file system.
         now: the time, in seconds since 1970.
     """
 

@@ -68,9 +68,7 @@ class Ledger:
     """The messages that one consumer has applied.
 
     Args:
-        path: the file.
         lock: the lock of the session, under which lines are appended.
-        fs: the file system.
         now: the clock, for the names of truncated bytes.
         applied: called with the names, and the label, of messages found in the ledger.
         named: the session and the consumer, as on a command line.

@@ -59,7 +59,6 @@ class LedgerCopy:
         state: our folder in the state of the user.
         ledger: the ledger.
         lock: the lock of the session: two processes may append to the copy.
-        fs: the file system.
 
     Attributes:
         path: the file of the copy.

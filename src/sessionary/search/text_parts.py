@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.model import Message, Text, ToolResult
-from sessionary.transcript import text_of
+from sessionary.transcript.messages import text_of
 
 TEXT, THINKING, CALL, RESULT, TITLE = PARTS = ("text", "thinking", "call", "result", "title")
 

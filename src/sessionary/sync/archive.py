@@ -103,7 +103,6 @@ def state_of(remote: Remote, record: HeadRecord, folder: str, fs: Fs = OS_FS) ->
         remote: the archive.
         record: the head of the session.
         folder: the locator of the session.
-        fs: the file system.
 
     Raises:
         RemoteError, Corrupt, Unsupported: the head or a block cannot be read.

@@ -65,7 +65,6 @@ class Bindings:
         waits: False for programs without a user: a folder that cannot be bound automatically becomes a project of its
             own.
         machine: the name of this machine; part of the hash behind ``#``, so that machines do not share one by chance.
-        fs: the file system.
     """
 
     def __init__(

@@ -97,11 +97,7 @@ def bring_in(
     """Bring in every conflict copy of a session.
 
     Args:
-        layout: the layout of the session.
-        ref: the session.
         dry_run: return what would be done, and write nothing.
-        fs: the file system.
-        now: the present time.
 
     Durability: each file is the old one or the new one, whole, and a copy is set aside only after its content is
     durable. If interrupted, the next call does the rest.

@@ -123,9 +123,6 @@ class Decider(Step):
 
         Args:
             name: the name of the session's head.
-            ref: the session.
-            agreed: its agreed state.
-            record: its head.
             keep: `MINE` or `THEIRS`.
 
         Raises:

@@ -258,7 +258,6 @@ def fetch(
     """Fetch the blocks of a file behind the common prefix with the local file.
 
     Args:
-        remote: the remote.
         space: the space of its blocks.
         part: its entry in the head.
         agreed: the agreed pieces.

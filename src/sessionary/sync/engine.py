@@ -82,8 +82,6 @@ class Engine(Step):
         allow_many_deletions: push deletions even if half of all sessions are gone at once.
         patience: seconds to wait for another synchronisation of this machine.
         block: bytes of a file in one block, at most `blocks.BLOCK`.
-        fs: the file system.
-        now: the clock.
         sleep: waits for a remote, in seconds.
     """
 

@@ -47,7 +47,6 @@ class FolderRemote:
 
     Args:
         folder: its path.
-        fs: the file system.
     """
 
     settled_after = 0.0

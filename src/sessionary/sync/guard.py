@@ -83,9 +83,6 @@ class Guard(Step):
         In a bundle, damaged files are replaced by the agreed ones.
 
         Args:
-            ref: the session.
-            mine: its files.
-            agreed: its agreed state.
             matched: how each file compares with the agreed version.
             allowed: files that are sent regardless of damage.
 
@@ -128,10 +125,6 @@ class Guard(Step):
         Bundles are excluded: their files are checked one by one when they are unpacked.
 
         Args:
-            mine: the local files.
-            agreed: the agreed state.
-            head: the remote head.
-            found: the comparison.
             keep: the version that the user has chosen, where one is damaged: `MINE` or `THEIRS`.
 
         Raises:
@@ -175,11 +168,6 @@ class Guard(Step):
         self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None
     ) -> tuple[Hold, ...]:
         """Return the versions of a session's files that are not synchronised because they are damaged.
-
-        Args:
-            ref: the session.
-            agreed: its agreed state.
-            record: its head.
 
         Raises:
             RemoteError, Corrupt, Unsupported, StorageFailed: this cannot be determined.

@@ -73,7 +73,6 @@ class Repositories:
         places: the folder of each local project, by its layout name.
         find: for a project that is not in `places`, its possible folders.
         bindings: the projects of folders without a repository.
-        fs: the file system.
 
     Attributes:
         places: as given.

@@ -27,7 +27,6 @@ class Links:
     """Finds links that lead out of the store of one layout.
 
     Args:
-        fs: the file system.
         layout: the local sessions.
     """
 
@@ -70,7 +69,6 @@ class Links:
         """Return the outcome with the files that were left out. Such a session is never reported as in step.
 
         Args:
-            ref: the session.
             outcome: the outcome of the other files.
             left_out: files outside the store, with their links.
         """

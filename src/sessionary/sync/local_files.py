@@ -77,8 +77,6 @@ class Surveyor:
     """Reads the files of sessions.
 
     Args:
-        fs: the file system.
-        layout: the layout of the sessions.
         rules: what is synchronised, and what is redacted.
         folder: the folder of the sync state.
 
@@ -280,8 +278,6 @@ def match(fs: Fs, part: LocalPart, pieces: Sequence[Piece] | None, seen: Stamp |
     """Compare a file with the agreed version. Not read if its stamp is unchanged, else read once.
 
     Args:
-        fs: the file system.
-        part: the file.
         pieces: the agreed pieces; None if there are none.
         seen: its stamp when it had the agreed content.
     """

@@ -114,7 +114,6 @@ class Pusher(Step):
 
         Args:
             name: the name of its head.
-            ref: the session.
             agreed: its agreed state; None if it was never pushed from here.
             allowed: files that the user sends regardless of damage.
             ended: files of which no other device holds a version back any more, by the user's decision.
@@ -202,8 +201,6 @@ class Pusher(Step):
 
         Args:
             name: the name of its head.
-            ref: the session.
-            agreed: its agreed state.
             etag: the etag of the head on the remote; None without one.
             held: that head, an earlier one; None if it is missing or unreadable.
 
@@ -396,7 +393,6 @@ class Pusher(Step):
         """After an interrupted push: put again the blocks that it relied on, if the local files still have them.
 
         Args:
-            ref: the session.
             intent: the intended state.
             before: the agreed state before it.
 

@@ -294,7 +294,6 @@ def heads_of(remote: Remote, *, anew: bool = False) -> Iterator[HeadRecord]:
     """Yield all heads, over all pages.
 
     Args:
-        remote: the remote.
         anew: do not use a cache of an earlier list.
 
     Raises:

@@ -205,9 +205,6 @@ def holds_of(
     """Return what is held back of a session: here, on the remote, and on other devices.
 
     Args:
-        layout: the layout of the session.
-        ref: the session.
-        head: the remote head.
         device: the name of this device, if known.
         held: local files whose version is held back.
         refused: files whose remote version is not taken.

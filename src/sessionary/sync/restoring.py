@@ -134,7 +134,6 @@ class Earlier(Step):
         """Restore a version that an earlier restore kept; the current one is kept in the same way.
 
         Args:
-            ref: the session.
             kept: the name of the kept file.
 
         Durability: as `restore`.

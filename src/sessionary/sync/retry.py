@@ -43,8 +43,6 @@ class RetryingRemote(WrappedRemote):
     then finds another version: the caller checks whether that is its own.
 
     Args:
-        inner: the remote.
-        sleep: waits, in seconds.
         tries: number of attempts in all.
         on_call: called before each call.
     """

@@ -99,7 +99,6 @@ def come_back(
     """Return a note after a pull that restored rewound lines.
 
     Args:
-        fs: the file system.
         found: the comparison before the pull.
         mine: the files now.
         taken: the length of each journal before the rewind.

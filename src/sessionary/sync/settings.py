@@ -185,7 +185,6 @@ class CacheFile:
 
     Args:
         path: the file; its folder is made when needed.
-        fs: the file system.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:

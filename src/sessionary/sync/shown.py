@@ -100,7 +100,6 @@ def standing_of(
 
     Args:
         record: its head, as the remote shows it.
-        agreed: its agreed state.
         same: all local files are as agreed.
         whole: all agreed files are here.
 

@@ -114,10 +114,8 @@ class Records(Generic[_T]):
     """Values of one kind below a folder, for each session a file: a line of JSON, and a hash that detects damage.
 
     Args:
-        folder: the folder.
         suffix: the suffix of the files.
         kind: the type of the values.
-        fs: the file system.
     """
 
     def __init__(self, folder: str, suffix: str, kind: Any, fs: Fs) -> None:
@@ -163,7 +161,6 @@ class States:
 
     Args:
         folder: the folder; it is made when needed.
-        fs: the file system.
 
     Attributes:
         intents: what was to be agreed when the last push was interrupted; see `intend` and `give_up`.

@@ -118,8 +118,6 @@ def draft(
     """Return the next round of one file: what is known already, and blocks for what follows.
 
     Args:
-        fs: the file system.
-        part: the file.
         known: pieces on the remote.
         matched: number of them that the file starts with.
         block: bytes in one block.

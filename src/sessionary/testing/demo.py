@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.model import Problem, SessionRef, Severity
 
 KILLS = 6

@@ -24,7 +24,6 @@ def complete_calls(
 
     Args:
         plan: the plan to extend.
-        messages: the conversation.
         matching: its calls and answers.
         words: texts of the results.
         new_ids: new ids of renamed calls.

@@ -92,7 +92,6 @@ def rebuild(messages: Sequence[Any], ends: Mapping[int, int], plan: Plan) -> tup
     """Carry out the plan.
 
     Args:
-        messages: the conversation.
         ends: `Matching.ends` of it.
         plan: the changes.
 

@@ -81,7 +81,6 @@ def turn_summary(
     """Summarise a turn, with the fields of the original's `get_turn_summary`.
 
     Args:
-        messages: the conversation.
         turn: the turn, from 1.
         max_length: characters of each text; a longer text is cut and ends in ``...``.
         every_user: count turns as the original does.

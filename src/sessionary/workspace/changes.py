@@ -26,7 +26,11 @@ from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.stores import IN_PROJECTS
 
 if TYPE_CHECKING:
-    from sessionary.layouts.amplifier import ForkResult, Repaired, Rewound, SessionStore, Undone
+    from sessionary.layouts.amplifier.forks import ForkResult
+    from sessionary.layouts.amplifier.repairing import Repaired
+    from sessionary.layouts.amplifier.rewinding import Rewound
+    from sessionary.layouts.amplifier.store import SessionStore
+    from sessionary.layouts.amplifier.transactions import Undone
     from sessionary.layouts.sync import SyncLayout
     from sessionary.sync.conflict_copies import BroughtIn
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from sessionary.model import NO_USAGE, Problem, SessionRef, Summary
 
 if TYPE_CHECKING:
-    from sessionary.layouts.amplifier import ForkResult, Rewound
     from sessionary.layouts.amplifier.event_heads import EventHead
     from sessionary.layouts.amplifier.event_reader import EventSummary
+    from sessionary.layouts.amplifier.forks import ForkResult
+    from sessionary.layouts.amplifier.rewinding import Rewound
     from sessionary.redaction import Redaction
     from sessionary.search import Hit
     from sessionary.transcript.typed import Numbered

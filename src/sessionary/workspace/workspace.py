@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     import threading
 
     from sessionary.catalog import Rows
-    from sessionary.layouts.amplifier import EventReader, ForkResult, Restored, Rewound, SessionStore, Undone
+    from sessionary.layouts.amplifier.event_reader import EventReader
+    from sessionary.layouts.amplifier.forks import ForkResult
     from sessionary.layouts.amplifier.project_rename import Move
+    from sessionary.layouts.amplifier.rewinding import Rewound
+    from sessionary.layouts.amplifier.store import SessionStore
+    from sessionary.layouts.amplifier.transactions import Restored, Undone
     from sessionary.layouts.brainstorm.scores import Score
     from sessionary.layouts.maestro.spans import WorkSpan
     from sessionary.layouts.orchestrator.board import FeatureBoard
@@ -621,7 +625,7 @@ class Workspace(Sessions):
         Raises:
             Unsupported: sessions of this kind have no event log.
         """
-        from sessionary.layouts.amplifier import EventReader
+        from sessionary.layouts.amplifier.event_reader import EventReader
 
         path = target if isinstance(target, Path) else target.path
         with suppress(NotFound):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sessionary.cli.work import delivering
-from sessionary.layouts.maestro import create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 
 
 @pytest.fixture

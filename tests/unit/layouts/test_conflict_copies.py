@@ -10,18 +10,20 @@ import pytest
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier import EventsLog, SessionStore
+from sessionary.layouts.amplifier.events import EventsLog
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.brainstorm import BrainstormStore
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
+from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.conflict_copies import Copy, compare, compare_lines, copy_of
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.costs import summarise
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.mailbox import Mailbox

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sessionary.errors import AlreadyExists, Invalid, InvalidId
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.forks import fork_session, fork_session_in_memory, get_fork_preview
 from sessionary.layouts.amplifier.lineage import get_session_lineage, list_session_forks
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.unit.layouts.surgery_samples import (
     EVENTS,
     ID,

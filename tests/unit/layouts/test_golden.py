@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.amplifier import EventsLog, SessionStore
+from sessionary.layouts.amplifier.events import EventsLog
+from sessionary.layouts.amplifier.store import SessionStore
 from tests.support import original
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "amplifier"

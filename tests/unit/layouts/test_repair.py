@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from sessionary.codec import read_lines
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.repairing import repair
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.transactions import undo
 from sessionary.model import Problem, Severity
 from tests.lanes import shared_folder

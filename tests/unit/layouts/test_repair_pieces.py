@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.repairing import repair
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.transactions import undo
 from sessionary.model import Problem, Severity
 

@@ -29,7 +29,8 @@ from sessionary.errors import (
     NotFound,
     StorageFailed,
 )
-from sessionary.layouts.amplifier import BUNDLE_PREFIX, extract_session_mode, is_top_level_session
+from sessionary.layouts.amplifier.ids import is_top_level_session
+from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, extract_session_mode
 from tests.in_place import change_in_place
 from tests.support.original import load_transcript
 

@@ -11,8 +11,10 @@ import pytest
 from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, Locked, NotFound
-from sessionary.layouts.amplifier import SessionStore, forget_undo, restore_backup, rewind, undo, undo_entries
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.amplifier.rewinding import rewind
+from sessionary.layouts.amplifier.store import SessionStore
+from sessionary.layouts.amplifier.transactions import forget_undo, restore_backup, undo, undo_entries
 from sessionary.model import Problem, Severity
 from tests.support.faults import Fault, FaultFs, Killed
 from tests.unit.layouts.surgery_samples import EVENTS, ID, MESSAGES, METADATA, lines, read, write_session

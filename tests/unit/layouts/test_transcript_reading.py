@@ -21,9 +21,9 @@ from sessionary.layouts.amplifier.reading import (
     repeated_records,
 )
 from sessionary.model import Problem, Severity
-from sessionary.transcript import count_turns, diagnose, text_of
+from sessionary.transcript.diagnosis import diagnose
 from sessionary.transcript.fold import Fold, short_title
-from sessionary.transcript.messages import is_real_user
+from sessionary.transcript.messages import count_turns, is_real_user, text_of
 from tests.unit.conversations import amplifier, conversations, said, tool, user
 
 WINDOWS = (1, 40, 200, 1000, 1 << 18)

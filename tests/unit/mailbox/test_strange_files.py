@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sessionary import Mailbox, StorageFailed
-from sessionary.layouts.maestro import WorkStore
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.names import LARGEST
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.summary import summaries
 from tests.messages import echo, message, prompts, put
 

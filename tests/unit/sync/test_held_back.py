@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier import SessionStore, repair
+from sessionary.layouts.amplifier.repairing import repair
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.redaction import Redaction
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from sessionary.layouts.brainstorm import BrainstormStore
 from sessionary.layouts.brainstorm.scores import Score
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.viewer import diffing
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library

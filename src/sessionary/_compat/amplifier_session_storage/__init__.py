@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from sessionary.lazy_exports import give_way, on_demand
 
 if not give_way(__name__):
-    from sessionary.layouts.amplifier import BUNDLE_PREFIX as BUNDLE_PREFIX
-    from sessionary.layouts.amplifier import EventsLog as EventsLog
-    from sessionary.layouts.amplifier import SessionStore as SessionStore
-    from sessionary.layouts.amplifier import extract_session_mode as extract_session_mode
-    from sessionary.layouts.amplifier import is_top_level_session as is_top_level_session
+    from sessionary.layouts.amplifier.events import EventsLog as EventsLog
+    from sessionary.layouts.amplifier.ids import is_top_level_session as is_top_level_session
+    from sessionary.layouts.amplifier.store import BUNDLE_PREFIX as BUNDLE_PREFIX
+    from sessionary.layouts.amplifier.store import SessionStore as SessionStore
+    from sessionary.layouts.amplifier.store import extract_session_mode as extract_session_mode
 
 if TYPE_CHECKING:
     from sessionary.hybrid import HybridSessionStore as HybridSessionStore

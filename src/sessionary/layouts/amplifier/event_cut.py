@@ -26,7 +26,7 @@ from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.line_reader import Head, LineFile
 from sessionary.layouts.amplifier.event_fields import Paths
 from sessionary.layouts.amplifier.event_heads import WIDTH, Top, top_of_head, top_of_line
-from sessionary.transcript import is_real_user, results, text_of, tool_calls
+from sessionary.transcript.messages import is_real_user, results, text_of, tool_calls
 
 PROMPT = "prompt:submit"
 LONGEST_WITH_ID = 1 << 20

@@ -132,7 +132,6 @@ class EventReader:
 
     Args:
         path: the folder of the session, or the log itself.
-        fs: the file system.
         passed: called now and then with the offset reached, by methods that read the whole log.
 
     Every method that reads raises NotFound if the log is missing, and StorageFailed if it cannot be read; an

@@ -51,7 +51,10 @@ from sessionary.layouts.amplifier.recovery import StoredTranscript, read_metadat
 from sessionary.layouts.amplifier.rewinding import TurnCut, find_event_cut
 from sessionary.layouts.amplifier.transactions import Clock, operating, utc_now
 from sessionary.model import Problem
-from sessionary.transcript import boundaries, slice_to_turn, text_of, unanswered
+from sessionary.transcript.matching import unanswered
+from sessionary.transcript.messages import text_of
+from sessionary.transcript.slicing import slice_to_turn
+from sessionary.transcript.turn_boundaries import boundaries
 
 BUILDING = ".fork-"
 PREVIEW = 100
@@ -112,8 +115,6 @@ def fork_session(
         handle_orphaned_tools: tool calls without a result: ``complete`` adds one that says so, ``remove``
         removes the calls, ``error`` refuses.
         name: the name of the new session; None copies that of its parent.
-        fs: the file system.
-        now: the clock.
         new_id: generates an id.
 
     Durability: when this returns, the fork survives a power cut. If it does not return, the fork is missing

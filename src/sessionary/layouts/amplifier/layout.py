@@ -46,7 +46,6 @@ class AmplifierLayout:
 
     Args:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
-        fs: the file system.
         now: the time in seconds since 1970, to distinguish leftovers from files that are being written.
     """
 

@@ -39,7 +39,6 @@ def list_session_forks(
     Args:
         session_dir: the folder of the session.
         sessions_root: the folder of the forks; None is that of the session.
-        fs: the file system.
 
     Returns:
         For each: ``session_id``, ``session_dir`` (a Path), ``forked_from_turn``, ``forked_at``, ``turn_count``.

@@ -92,7 +92,6 @@ def why_open(
         folder: the session's folder.
         now: seconds since 1970.
         quiet: seconds for which it must be unchanged, unless its last program closed it cleanly.
-        fs: the file system.
         environ: the environment with amplifier's settings.
 
     Raises:

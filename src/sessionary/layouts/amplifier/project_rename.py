@@ -105,7 +105,6 @@ def plan(
         old_slug: the project, by the name of its folder there.
         new: the new absolute path of the project, links resolved.
         old: the old absolute path; by default derived from its sessions.
-        fs: the file system.
 
     Raises:
         NotFound: the project does not exist.
@@ -150,8 +149,6 @@ def carry_out(
     Args:
         move: the plan.
         passed: called after each session.
-        fs: the file system.
-        now: the clock.
 
     *Durability*: a processed session is in its new place, flushed. If this does not return, every session is
     complete in the old project or the new one, and planning and running it again does the rest.

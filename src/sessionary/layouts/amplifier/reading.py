@@ -27,8 +27,6 @@ def read_transcript(
     Its agent refuses the file for one bad line, so each such line stops a resume.
 
     Args:
-        fs: the file system.
-        path: the file.
         after: as in `Layout.read`.
         may_match: as in `Layout.read`.
         times: is given the records, to find out whether `repeated_records` may find any.

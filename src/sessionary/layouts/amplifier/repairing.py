@@ -35,7 +35,7 @@ from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, s
 from sessionary.layouts.amplifier.session import Session
 from sessionary.layouts.amplifier.transactions import REPAIR, Clock, carry_out, operating, utc_now
 from sessionary.model import Problem, Severity
-from sessionary.transcript import Change, mend
+from sessionary.transcript.repair import Change, mend
 
 CORRUPT = "corrupt"
 
@@ -115,8 +115,6 @@ def repair(
         bad_bytes: messages with invalid UTF-8: ``replace`` keeps them with U+FFFD in place of the bytes,
         ``drop`` sets them aside.
         dry_run: return what would be done, and write nothing.
-        fs: the file system.
-        now: the clock.
 
     Durability: when this returns, the repaired session survives a power cut; if it does not return, the next
     writer finds the damaged session or the repaired one.

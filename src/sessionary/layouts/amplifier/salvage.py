@@ -98,7 +98,6 @@ def salvage(data: bytes, backup: Reading | None = None, *, replace_bad: bool = T
     """Salvage a transcript.
 
     Args:
-        data: its bytes.
         backup: the content of its backup; gaps are filled from there.
         replace_bad: keep a message with invalid UTF-8, with U+FFFD in place of the bytes; else it is set aside.
     """

@@ -117,9 +117,7 @@ class StoreSyncLayout(AmplifierSyncLayout):
     """The sessions of one project, in any folder.
 
     Args:
-        base_dir: the folder of the sessions.
         project: the name of the project.
-        fs: the file system.
     """
 
     def __init__(self, base_dir: Path, project: str, fs: Fs = OS_FS) -> None:

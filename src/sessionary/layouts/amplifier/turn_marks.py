@@ -18,7 +18,8 @@ from sessionary.codec import object_lines, read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
 from sessionary.disk.fs import Fs, descriptor, read_all, storage_failed
 from sessionary.layouts.jsonl import windows
-from sessionary.transcript import boundaries, is_real_user
+from sessionary.transcript.messages import is_real_user
+from sessionary.transcript.turn_boundaries import boundaries
 
 # Small enough for the processor cache.
 WINDOW = 1 << 17

@@ -63,7 +63,6 @@ def undoable(
     Args:
         root: the folder.
         session_id: the one session.
-        fs: the file system.
         closed: if given, errors of unreadable folders are added there.
 
     Raises:

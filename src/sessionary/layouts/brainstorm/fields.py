@@ -151,7 +151,6 @@ def faults_of(document: Any, *, slug: str | None, path: str, data: bytes | None,
     """All faults of a document of the current version.
 
     Args:
-        document: the whole document.
         slug: the name of its file; None if it has none yet.
         path: the file, for the problems.
         data: its bytes, for line numbers.

@@ -36,7 +36,6 @@ class SessionFiles:
 
     Args:
         folder: the folder of the files; it need not exist.
-        fs: the file system.
         timeout: seconds to wait for a lock.
     """
 
@@ -108,10 +107,8 @@ class SessionFiles:
         """Apply `step` to a session and store it, if anything changed.
 
         Args:
-            slug: the session.
             operation: its name, for errors.
             step: changes the map below ``session``.
-            now: the time.
             ended: statuses that are allowed besides ``in_progress``.
             works: whether the change counts as work on the session as it was before.
 

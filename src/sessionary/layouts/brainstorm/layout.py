@@ -41,7 +41,6 @@ class BrainstormLayout:
 
     Args:
         root: the folder of the project. It need not exist: then there are no sessions.
-        fs: the file system.
         project: what the sessions are said to belong to; by default the name of the project's folder.
         now: the time in seconds since 1970, to recognise what was changed a moment ago.
     """

@@ -171,7 +171,6 @@ class BrainstormStore:
             axes: the five axes of the score; the score is then their weighted mean.
             progressive: record the phases that are done.
             new: archive an existing session of that name (and abandon it, if it is in progress).
-            now: the time.
 
         Raises:
             AlreadyExists: a session of that name exists; ``details`` has its status.
@@ -200,7 +199,6 @@ class BrainstormStore:
         before the file is replaced; without one nothing is written.
 
         Args:
-            slug: the name of the session.
             store_migration: False only reads.
 
         Raises:
@@ -287,15 +285,12 @@ class BrainstormStore:
         Durability: when this returns, the answers survive a power cut; a stored answer is never dropped.
 
         Args:
-            slug: the session.
             responses: texts, appended to those of the iteration.
             ems: the current score.
-            axes: its five axes.
             phase: the current phase.
             persona: facilitator from now on.
             mode: facilitation mode from now on; setting one leaves the others.
             duration: minutes spent on these answers.
-            now: the time.
 
         Raises:
             TransitionError: the session is finished.
@@ -327,15 +322,12 @@ class BrainstormStore:
         Durability: as `answer`.
 
         Args:
-            slug: the session.
             questions: the questions of the new iteration.
             ems: its initial score.
-            axes: its five axes.
             phase: its initial phase.
             persona: facilitator from now on.
             mode: facilitation mode from now on; setting one leaves the others.
             last_question: the next one to answer; by default the last of them.
-            now: the time.
 
         Raises:
             TransitionError: the session is finished, or new values were given after a step back.
@@ -390,14 +382,10 @@ class BrainstormStore:
         Durability: as `answer`.
 
         Args:
-            slug: the session.
             ems: the score, 0 to 100.
-            axes: its five axes.
-            phase: the phase.
             persona: the facilitator.
             mode: ``standard``, ``party`` or ``panel``.
             transition_summary: the mid-session summary of a progressive session; any map.
-            now: the time.
 
         Raises:
             TransitionError: the session is finished, or score or phase were given after a step back.
@@ -458,13 +446,9 @@ class BrainstormStore:
         Durability: as `answer`.
 
         Args:
-            slug: the session.
-            topic: the topic.
             contributions: each with ``persona`` and optionally ``key_points`` and ``references``.
-            synthesis: the synthesis.
             user_question: a question to the user.
             personas: the participants; by default those who contributed.
-            now: the time.
         """
 
         def step(session: Session, _: datetime) -> int:
@@ -489,14 +473,11 @@ class BrainstormStore:
         Durability: as `answer`.
 
         Args:
-            slug: the session.
-            topic: the topic.
             contributions: each with ``expert`` and optionally ``framework``, ``position`` and ``references``.
             phase: ``discussion``, ``debate`` or ``socratic``.
             convergent: points of agreement.
             tensions: points of tension.
             experts: the participants; by default those who contributed.
-            now: the time.
         """
 
         def step(session: Session, _: datetime) -> int:
@@ -623,7 +604,6 @@ class BrainstormStore:
         Args:
             name: the name of the file in the archive, without its suffix: the id; or a slug, for the newest.
             replace: archive the session that has its name now, and abandon it if it is in progress.
-            now: the time.
 
         Raises:
             NotFound: it is not in the archive.
@@ -673,7 +653,6 @@ class BrainstormStore:
         Args:
             slug: the requested session, which is not cleaned up; None for all that are in progress.
             days: as for `cleanup`.
-            now: the time.
         """
         now = now or datetime.now(UTC)
         cleaned = maintenance.clean_up(self._files, days, now, dry_run=False, erase=False, keep=slug)
@@ -695,7 +674,6 @@ class BrainstormStore:
 
         Args:
             days: number of days of 24 hours.
-            now: the time.
             dry_run: only return what would be moved.
             erase: delete them permanently instead.
         """

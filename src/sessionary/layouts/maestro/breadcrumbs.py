@@ -236,7 +236,6 @@ def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> lis
     For names that are times, as the specification requires, this is the order of writing.
 
     Args:
-        fs: the file system.
         folder: the session folder.
         closed: gets a problem for each folder that cannot be read; without it the first one is raised.
 
@@ -271,7 +270,6 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
     """Read one file; damage is returned as a problem, never raised.
 
     Args:
-        fs: the file system.
         found: the file.
         now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default the current time.
         fd: the open file, if there is one; it is left open.
@@ -317,7 +315,6 @@ def read_boxes(
     """Read every file below these session folders that may be a breadcrumb, by folder, name and depth.
 
     Args:
-        fs: the file system.
         folders: the folders, see `paths.mailboxes`.
         closed: gets a problem for each folder that cannot be read.
         now: as for `read_crumb`.
@@ -350,7 +347,6 @@ def gather(
     """Read the breadcrumbs below these session folders; a damaged one, or an unreadable folder, hides no other.
 
     Args:
-        fs: the file system.
         folders: the folders, see `paths.mailboxes`.
         depth: only those of this depth, as stated in the breadcrumb.
         date_range: only those from the first instant to the second, to the second; either may be None.

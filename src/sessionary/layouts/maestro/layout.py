@@ -55,7 +55,6 @@ class MaestroLayout:
 
     Args:
         home: the root. It need not exist: then there are no sessions.
-        fs: the file system.
         project: what lists call the project of these sessions.
         now: the time in seconds since 1970, to distinguish damaged breadcrumbs from those that are being written.
     """

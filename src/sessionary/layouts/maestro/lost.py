@@ -40,8 +40,6 @@ def find_lost(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> I
     """Every folder below the root that has breadcrumbs and belongs to no session.
 
     Args:
-        fs: the file system.
-        root: the root of the sessions.
         closed: gets the errors of unreadable folders; without it the first one is raised.
 
     Raises:
@@ -78,8 +76,6 @@ def move_lost(fs: Fs, root: str, name: str, session_id: str) -> list[str]:
     below the folder stay in place.
 
     Args:
-        fs: the file system.
-        root: the root of the sessions.
         name: the path of the folder below the root, as reported by `check`.
         session_id: the whole id of the session.
 

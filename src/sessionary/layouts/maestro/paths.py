@@ -42,7 +42,6 @@ def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterat
     """Every folder below the root that may be a session or contain some, parents before children, never `breadcrumbs`.
 
     Args:
-        fs: the file system.
         root: the root; a missing one has no folders.
         closed: gets the errors of unreadable folders; without it the first one is raised.
     """

@@ -135,10 +135,7 @@ def save_session(
     in between.
 
     Args:
-        session: the session.
         path: its file.
-        fs: the file system.
-        now: the time.
         completing: called under the lock with the id of a session that this save completes; may raise to refuse.
 
     Durability: when this returns, the document survives a power cut. If interrupted, a reader finds the old

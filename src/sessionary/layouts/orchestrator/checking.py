@@ -226,7 +226,6 @@ def store_problems(
     """Problems of the folder of all features: the list, the README, remains of creations.
 
     Args:
-        fs: the file system.
         home: the folder `.ai-session`.
         ids: the features in it.
         index: the list as it was read.

@@ -53,7 +53,6 @@ def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> PlanFile:
     """Read the plan of a feature; damage is returned among the problems, and a failed read as its `error`.
 
     Args:
-        fs: the file system.
         folder: the feature.
         timeout: take the shared lock under which plans are read, and wait for it this long.
 

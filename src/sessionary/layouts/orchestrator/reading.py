@@ -77,9 +77,7 @@ def status_of_feature(
     """The status of a feature: from the list, else from the history, else active.
 
     Args:
-        fs: the file system.
         folder: the feature.
-        index: the list.
         history: the history, if it was read; else it is read only if the list lacks the feature.
         strict: raise if the history cannot be read.
 

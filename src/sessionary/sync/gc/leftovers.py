@@ -39,8 +39,6 @@ class Reach:
     """The blocks of one space, and the subset that chains reach.
 
     Args:
-        remote: the remote.
-        space: the space.
         there: the ids of all blocks in it.
         kept: local copies of blocks that may be missing there, as `removed.Get`.
 
@@ -260,7 +258,6 @@ def count_leftovers(remote: Remote, on_progress: OnProgress = lambda done: None)
     Spaces that no head names cannot be found: no verb lists them.
 
     Args:
-        remote: the remote.
         on_progress: called with the number of finished spaces.
 
     Raises:

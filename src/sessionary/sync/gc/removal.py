@@ -114,11 +114,9 @@ class Remover:
     """Removes blocks from one remote, and puts back those that have become reachable.
 
     Args:
-        remote: the remote.
         removed: stores the removed blocks.
         older: blocks younger than this stay. Removed blocks are kept for as long, and for thirty days at least.
         now: the clock of this machine, compared with times in heads.
-        sleep: waits, in seconds.
         on_progress: called with the number of examined spaces, and then of removed blocks.
 
     Raises:
@@ -344,7 +342,6 @@ def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], b
     """Return a head without generations from before `limit`, and without all parts if it was trashed before it.
 
     Args:
-        head: the head.
         limit: the time. Times in heads are untrusted: the clock of some device may be wrong by years; an unreadable
             time counts as late.
         is_seen: returns whether this machine saw that generation replaced, or for None that tombstone, before the

@@ -72,7 +72,6 @@ class Removed:
 
     Args:
         folder: the folder; it is made when needed.
-        fs: the file system.
     """
 
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:

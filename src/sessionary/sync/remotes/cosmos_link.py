@@ -78,7 +78,6 @@ class Link:
     """A container, and the calls to it.
 
     Args:
-        config: the container.
         patience: seconds after which a call fails.
         now: the clock, to detect a wrong one.
 
@@ -243,8 +242,6 @@ def within(seconds: float, call: Callable[[], _T], what: str) -> _T:
     """Run a call with a time limit; return its result or raise its error.
 
     Args:
-        seconds: the limit.
-        call: the call.
         what: the name of the remote, for the error.
 
     Raises:

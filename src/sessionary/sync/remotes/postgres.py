@@ -128,7 +128,6 @@ class Connections:
         """Run one statement, with a retry where that may help at once.
 
         Args:
-            statement: the statement.
             values: the values of its placeholders.
             confirm: a second statement, for a retry that affected no row: it checks whether an earlier attempt was
                 carried out. Its result is then the result.

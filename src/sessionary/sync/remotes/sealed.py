@@ -302,11 +302,7 @@ def _pyrage() -> Any:
 
 
 class PlainRemote(WrappedRemote):
-    """A remote that refuses to be an encrypted one.
-
-    Args:
-        inner: the inner remote.
-    """
+    """A remote that refuses to be an encrypted one."""
 
     def __init__(self, inner: OpenRemote) -> None:
         super().__init__(inner)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sessionary import BrainstormStore, Invalid
-from sessionary.layouts.brainstorm import Jump, texts
+from sessionary.layouts.brainstorm import texts
+from sessionary.layouts.brainstorm.navigation import Jump
 from tests.unit.layouts.brainstorm.samples import START, document, entry, golden, put
 
 # Section: Load Session (Auto-detect)

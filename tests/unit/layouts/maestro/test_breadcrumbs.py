@@ -11,10 +11,11 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt, SchemaError, StorageFailed
-from sessionary.layouts.maestro import Breadcrumb, WorkStore, create_breadcrumb, load_breadcrumb
-from sessionary.layouts.maestro.breadcrumbs import CrumbFile, read_crumb, write_crumb
-from sessionary.layouts.maestro.records import CRUMB_KEYS
+from sessionary.layouts.maestro.breadcrumbs import CrumbFile, create_breadcrumb, read_crumb, write_crumb
+from sessionary.layouts.maestro.compat_api import load_breadcrumb
+from sessionary.layouts.maestro.records import CRUMB_KEYS, Breadcrumb
 from sessionary.layouts.maestro.statuses import NEXT
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.testing.wrapper import WrappedFs
 
 STAMP = "20260301_090000_000001"

@@ -12,7 +12,7 @@ import maestro.work_session as work_session
 import pytest
 
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
-from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.store import WorkStore
 
 SIGNATURES = {
     work_session.create_session: "session_type, parent_session_id=None, parent_wsession_id=None,"

@@ -9,15 +9,15 @@ import pytest
 
 from sessionary import Mailbox
 from sessionary.disk.fs import OS_FS
-from sessionary.layouts.maestro import (
-    Breadcrumb,
-    WorkStore,
-    create_breadcrumb,
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import (
     load_breadcrumb,
     load_session,
     save_session,
     write_breadcrumb,
 )
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "maestro"
 PARENT, CHILD, RESULT = (f"{letter * 8}-0000-4000-8000-000000000001" for letter in "abc")

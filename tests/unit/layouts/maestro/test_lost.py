@@ -11,9 +11,8 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound
-from sessionary.layouts.maestro import (
-    WorkStore,
-    create_breadcrumb,
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import (
     create_session,
     find_session_by_id,
     list_breadcrumbs,
@@ -21,6 +20,7 @@ from sessionary.layouts.maestro import (
 )
 from sessionary.layouts.maestro.lost import find_lost, move_lost
 from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox import Mailbox
 from sessionary.model import Severity
 from sessionary.testing.wrapper import WrappedFs

@@ -16,21 +16,20 @@ from sessionary.cli import main
 from sessionary.codec import decode, encode_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid
-from sessionary.layouts.maestro import (
-    Breadcrumb,
-    WorkSession,
-    WorkStore,
-    create_breadcrumb,
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import (
     dataclass_to_dict,
     find_session_by_id,
     generate_timestamp,
     list_breadcrumbs,
     load_session,
-    pause_session,
     save_session,
     write_breadcrumb,
 )
 from sessionary.layouts.maestro.layout import MaestroLayout
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.statuses import pause_session
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.maestro.times import SETTING, parse_time, stamp_of, zone_signature
 from sessionary.layouts.summary import summaries

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.layout import MaestroLayout
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.summary import summary_of
 from sessionary.model import AGENT, PERSON, TOOL, Cursor, Message, Reset, Usage
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.store import WorkStore
 
 
 def test_what_is_damaged_is_reported_and_hides_no_other(tmp_path: Path) -> None:

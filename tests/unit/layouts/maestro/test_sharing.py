@@ -12,8 +12,9 @@ import pytest
 from sessionary.cli import main
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, StorageFailed
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.sharing import check_mode, share
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox import Mailbox
 from sessionary.testing.wrapper import UNSYNCED
 from tests.messages import echo, prompts

@@ -10,11 +10,13 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, InvalidId, NotFound, StorageFailed
-from sessionary.layouts.maestro import WorkStore, create_breadcrumb, save_session
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import save_session
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import merge
 from sessionary.layouts.maestro.names import LARGEST
 from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.summary import summaries
 from sessionary.testing.wrapper import WrappedFs
 

@@ -11,18 +11,17 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
-from sessionary.layouts.maestro import (
-    WorkStore,
-    complete_session,
-    create_breadcrumb,
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import (
     list_breadcrumbs,
     load_breadcrumb,
     load_session,
-    resume_session,
     save_session,
     write_breadcrumb,
 )
 from sessionary.layouts.maestro.records import CRUMB_KEYS, Breadcrumb, WorkSession
+from sessionary.layouts.maestro.statuses import complete_session, resume_session
+from sessionary.layouts.maestro.store import WorkStore
 from tests.lanes import shared_folder
 
 
@@ -148,7 +147,7 @@ def test_beginnings_of_ids_and_the_latest(tmp_path: Path) -> None:
 
 ADDER = """
 import sys
-from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.store import WorkStore
 store = WorkStore(sys.argv[1])
 for number in range(int(sys.argv[4])):
     session = store.load(sys.argv[2])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.testing.wrapper import UNSYNCED
 
 ID = "ai-orchestrator-2025-01-09"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.lanes import shared_folder
 
 ID = "demo-2025-01-10"

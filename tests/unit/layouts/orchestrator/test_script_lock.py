@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Locked
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.unit.layouts.orchestrator.conftest import ID

@@ -17,7 +17,7 @@ from sessionary.errors import (
     SessionaryError,
     TransitionError,
 )
-from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.model import Severity
 from tests.unit.layouts.orchestrator.conftest import ID, NOON
 

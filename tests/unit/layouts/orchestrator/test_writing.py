@@ -21,8 +21,8 @@ from sessionary.errors import (
     StorageFailed,
     TransitionError,
 )
-from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.rules import FEATURE_MOVES, TASK_MOVES, TASK_STATUSES
+from sessionary.layouts.orchestrator.store import FeatureStore
 from tests.support.faults import Fault, FaultFs
 from tests.unit.layouts.orchestrator.conftest import ID, task
 

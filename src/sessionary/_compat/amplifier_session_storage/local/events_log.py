@@ -1,5 +1,5 @@
 """The import name of the events log's module; the code lives in `sessionary`."""
 
-from sessionary.layouts.amplifier import EventsLog
+from sessionary.layouts.amplifier.events import EventsLog
 
 __all__ = ["EventsLog"]
