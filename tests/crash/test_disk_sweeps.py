@@ -23,7 +23,7 @@ from sessionary.disk import atomic
 from sessionary.disk.flush_policy import Committer
 from sessionary.disk.fs import CREATE, FILE_MODE, make_dirs
 from sessionary.disk.journal import Journal, Tail
-from sessionary.disk.lock import FileLock, shared
+from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 from sessionary.testing.wrapper import UNSYNCED
 from tests.support.faults import Call, Effect, Fault, FaultFs, sweep
@@ -484,11 +484,11 @@ def test_a_killed_holder_leaves_no_stale_lock(scratch: Path) -> None:
     def workload(fs: FaultFs, root: str) -> None:
         with FileLock(f"{root}/s/.lock", fs).held(0, note="test"):
             fs.stat(root)
-        with shared(f"{root}/s/.lock", fs, 0):
+        with FileLock(f"{root}/s/.lock", fs).once(0, exclusive=False):
             fs.stat(root)
 
     def look(root: str, acked: Acked) -> None:
-        with shared(f"{root}/s/.lock", UNSYNCED, 0):
+        with FileLock(f"{root}/s/.lock", UNSYNCED).once(0, exclusive=False):
             pass
         with FileLock(f"{root}/s/.lock", UNSYNCED).held(0):
             pass

@@ -39,7 +39,7 @@ EPOCH = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 def note_what_is_there(remover: Remover) -> None:
     """Record tombstones and earlier generations, as the first removal of a machine does, and remove nothing."""
-    with remover._alone():
+    with remover._removed.lock().once():
         remover._seen(read_heads(remover._remote), remover._now())
 
 

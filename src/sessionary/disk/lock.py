@@ -131,6 +131,18 @@ class FileLock:
         finally:
             self.release()
 
+    @contextmanager
+    def once(
+        self, timeout: float = TIMEOUT, *, note: str | None = None, exclusive: bool = True
+    ) -> Iterator[None]:
+        """Hold the lock for a ``with`` block, and close the file. Shared: many readers, no writer."""
+        self.acquire(timeout, note=note, exclusive=exclusive)
+        try:
+            yield
+        finally:
+            self.release()
+            self.close()
+
     def close(self) -> None:
         """Close the descriptor; the next `acquire` opens the file again."""
         fd, self._fd = self._fd, -1
@@ -244,22 +256,6 @@ class FileLock:
         # In a forked child: closing our copy keeps the parent's lock, unlocking would release it.
         self.close()
         self._thread = threading.Lock()
-
-
-@contextmanager
-def shared(path: str, fs: Fs = OS_FS, timeout: float = TIMEOUT) -> Iterator[None]:
-    """Hold a shared lock for a ``with`` block: many readers, no writer.
-
-    Raises:
-        Locked: a writer kept it until the timeout.
-    """
-    lock = FileLock(path, fs)
-    lock.acquire(timeout, exclusive=False)
-    try:
-        yield
-    finally:
-        lock.release()
-        lock.close()
 
 
 def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from sessionary.codec import Undecodable, decode, encode_line
 from sessionary.codec.times import parse_iso
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
+from sessionary.disk.fs import Fs, make_folder, names_in, read_bytes, stat_or_none, storage_failed, sync_dir
 
 NOTES = ".cleaned-up"
 
@@ -35,10 +35,7 @@ def note(fs: Fs, root: str, session_id: str, active: datetime, now: datetime) ->
         StorageFailed: it could not be written; the session must stay.
     """
     folder = os.path.join(root, NOTES)
-    try:
-        make_dirs(fs, folder)
-    except OSError as error:
-        raise storage_failed(error, "make", folder) from error
+    make_folder(fs, folder)
     forget(fs, root, session_id)  # the marker of an earlier clean-up, after which the session was restored
     document = encode_line({"at": _text(now), "active": _text(active)}) + b"\n"
     atomic.create(os.path.join(folder, session_id), document, fs=fs)
@@ -68,13 +65,7 @@ def noted(fs: Fs, root: str) -> list[str]:
     Raises:
         StorageFailed: the markers cannot be read.
     """
-    folder = os.path.join(root, NOTES)
-    try:
-        return [name for name in fs.listdir(folder) if not name.startswith(".")]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise storage_failed(error, "read", folder) from error
+    return [name for name in names_in(fs, os.path.join(root, NOTES)) or () if not name.startswith(".")]
 
 
 def last_activity(fs: Fs, root: str, session_id: str) -> datetime | None:

@@ -16,7 +16,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
 from sessionary.disk.lifetime import ClosedOnExit
 from sessionary.disk.lock import holder
-from sessionary.errors import AlreadyExists, Invalid
+from sessionary.errors import Invalid
 from sessionary.layouts import ledger_owner
 from sessionary.layouts.maestro.breadcrumbs import Crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, default_root, depth_of
@@ -426,21 +426,14 @@ class Mailbox(ClosedOnExit):
 
     def _set_aside(self, place: Place) -> str | None:
         """Move a file; None if its producer has completed it since it was judged: then it stays."""
-        folder = os.path.join(self._box.folder, BREADCRUMBS, ERRORS)
-        number = 1
-        while True:
-            suffix = "" if number == 1 else f".{number}"
-            target = os.path.join(folder, f"{place.depth}-{place.name}{suffix}")
-            try:
-                atomic.move_folder(place.path, target, fs=self._box.fs)
-            except AlreadyExists:
-                number += 1
-                continue
-            found, bad = stat_or_none(self._box.fs, target), self._box.attempts.bad[place.file]
-            if found is not None and (found.st_size, found.st_mtime_ns) != (bad.size, bad.mtime_ns):
-                atomic.move_file(target, place.path, fs=self._box.fs)
-                return None
-            return target
+        name = os.path.join(self._box.folder, BREADCRUMBS, ERRORS, f"{place.depth}-{place.name}")
+        target = atomic.unused(self._box.fs, atomic.numbered(name, mark="."))
+        atomic.move_folder(place.path, target, fs=self._box.fs)
+        found, bad = stat_or_none(self._box.fs, target), self._box.attempts.bad[place.file]
+        if found is not None and (found.st_size, found.st_mtime_ns) != (bad.size, bad.mtime_ns):
+            atomic.move_file(target, place.path, fs=self._box.fs)
+            return None
+        return target
 
 
 def run_inbox(

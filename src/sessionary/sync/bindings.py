@@ -184,17 +184,13 @@ class Bindings:
             self._unwritten = known
             return
         make_folder(self._fs, os.path.dirname(self._path))
-        lock = FileLock(self._path + ".lock", self._fs)
-        try:
-            with lock.held(note="sync"):
-                before = self._read()
-                known = dict(before)
-                yield known
-                if known != before:
-                    text = json.dumps(known, indent=1, sort_keys=True)  # paths may be any bytes: escaped
-                    atomic.replace(self._path, (text.encode("ascii"), b"\n"), fs=self._fs)
-        finally:
-            lock.close()
+        with FileLock(self._path + ".lock", self._fs).once(note="sync"):
+            before = self._read()
+            known = dict(before)
+            yield known
+            if known != before:
+                text = json.dumps(known, indent=1, sort_keys=True)  # paths may be any bytes: escaped
+                atomic.replace(self._path, (text.encode("ascii"), b"\n"), fs=self._fs)
 
     def _read(self) -> dict[str, str]:
         data = None if self._path is None else read_bytes(self._fs, self._path)

@@ -334,14 +334,10 @@ class Engine(Step):
 
     @contextmanager
     def _working(self) -> Iterator[Report]:
-        lock = self.states.lock()
         self.remote.cost = Cost()
         self._unanswered = 0
-        try:
-            with lock.held(self._patience, note="sync"):
-                yield Report(cost=self.remote.cost)
-        finally:
-            lock.close()
+        with self.states.lock().once(self._patience, note="sync"):
+            yield Report(cost=self.remote.cost)
 
     def _here(self, report: Report) -> dict[str, SessionRef]:
         """Return the local sessions that the rules admit, by head name."""

@@ -164,12 +164,8 @@ class FolderRemote:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         make_folder(self._fs, os.path.join(self._folder, "heads"))
-        lock = FileLock(os.path.join(self._folder, "heads", ".lock"), self._fs)
-        try:
-            with lock.held():
-                yield
-        finally:
-            lock.close()
+        with FileLock(os.path.join(self._folder, "heads", ".lock"), self._fs).once():
+            yield
 
 
 @contextmanager

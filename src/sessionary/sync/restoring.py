@@ -161,20 +161,16 @@ class Earlier(Step):
     def _alone(self, ref: SessionRef) -> Iterator[None]:
         """Exclude other synchronisations of this machine, agents in the session, and links out of the store."""
         self._links.refuse(ref)
-        lock = self._states.lock()
-        try:
-            with lock.held(self._patience, note="sync"):
-                if why := self._in_use(ref):
-                    raise Locked(
-                        f"{ref.session_id} is not changed: {why if isinstance(why, str) else 'it is open'}",
-                        operation="restore",
-                        path=ref.locator,
-                        session=ref.session_id,
-                        hint="end the agent that uses it; if there is none, wait a moment, or use --quiet 0",
-                    )
-                yield
-        finally:
-            lock.close()
+        with self._states.lock().once(self._patience, note="sync"):
+            if why := self._in_use(ref):
+                raise Locked(
+                    f"{ref.session_id} is not changed: {why if isinstance(why, str) else 'it is open'}",
+                    operation="restore",
+                    path=ref.locator,
+                    session=ref.session_id,
+                    hint="end the agent that uses it; if there is none, wait a moment, or use --quiet 0",
+                )
+            yield
 
     def _head(self, ref: SessionRef) -> Head:
         layout = self._layout

@@ -13,7 +13,7 @@ import pytest
 
 from sessionary.disk import lock as lock_module
 from sessionary.disk.fs import UNLOCK
-from sessionary.disk.lock import FIRST_PAUSE, LONGEST_PAUSE, TURNS, FileLock, holder, shared
+from sessionary.disk.lock import FIRST_PAUSE, LONGEST_PAUSE, TURNS, FileLock, holder
 from sessionary.errors import Locked, StorageFailed
 from sessionary.testing.wrapper import WrappedFs
 
@@ -145,11 +145,11 @@ def test_a_missing_folder_is_said_and_leaves_the_lock_usable(tmp_path: Any) -> N
 
 def test_readers_share_and_writers_wait(path: Any) -> None:
     writer = FileLock(path)
-    with shared(path), shared(path), pytest.raises(Locked):
+    with FileLock(path).once(exclusive=False), FileLock(path).once(exclusive=False), pytest.raises(Locked):
         writer.acquire(timeout=0.01)
-    with writer.held(), pytest.raises(Locked), shared(path, timeout=0.01):
+    with writer.held(), pytest.raises(Locked), FileLock(path).once(0.01, exclusive=False):
         pass
-    with shared(path, timeout=0.01):
+    with FileLock(path).once(0.01, exclusive=False):
         pass
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from sessionary.codec import encode_line, sanitize
 from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
-from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lifetime import ClosedOnExit
 from sessionary.disk.lock import FileLock
@@ -178,10 +178,7 @@ class EventsLog(ClosedOnExit):
         """Create the folder and take its lock, repeatedly if it is removed in between."""
         check_new_id(self.session_id)
         while True:
-            try:
-                make_dirs(self._fs, self._folder)
-            except OSError as error:
-                raise storage_failed(error, "make", self._folder) from error
+            make_folder(self._fs, self._folder)
             with suppress(FileNotFoundError):
                 return self._journal.enter(self._lock)
 

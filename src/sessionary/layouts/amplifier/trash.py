@@ -38,11 +38,9 @@ def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
     erasing = os.path.join(root, TRASH, ERASING)
     gone = []
     for one in doomed:
-        lock = FileLock(os.path.join(one.path, LOCK), fs)
-        with suppress(FileNotFoundError), lock.held(note="empty"):
+        with suppress(FileNotFoundError), FileLock(os.path.join(one.path, LOCK), fs).once(note="empty"):
             atomic.move_folder(one.path, os.path.join(erasing, one.at, one.session_id), fs=fs)
             gone.append(one)
-        lock.close()
         remove_empty(fs, os.path.dirname(one.path))
     if stat_or_none(fs, erasing) is not None:
         atomic.erase_tree(erasing, fs=fs)
@@ -79,15 +77,13 @@ def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
     time, name = found
     source = os.path.join(root, TRASH, time, name)
     target = os.path.join(root, name)
-    lock = FileLock(os.path.join(source, LOCK), fs)
-    with lock.held(note="undo"):
+    with FileLock(os.path.join(source, LOCK), fs).once(note="undo"):
         try:
             atomic.move_folder(source, target, fs=fs)
             cleaned_up.forget(fs, root, name)
         except AlreadyExists as error:
             error.hint = "move or rename the session that has this id now, then undo again"
             raise
-    lock.close()
     remove_empty(fs, os.path.join(root, TRASH, time))
     return name
 

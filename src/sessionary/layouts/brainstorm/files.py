@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -65,19 +65,13 @@ class SessionFiles:
             )
         return data
 
-    @contextmanager
-    def held(self, slug: str) -> Iterator[None]:
+    def held(self, slug: str) -> AbstractContextManager[None]:
         """Hold the lock of a session for a ``with`` block; the folder must exist.
 
         Raises:
             Locked: another process held it for the whole time.
         """
-        lock = FileLock(os.path.join(self.folder, f".{check_slug(slug)}.lock"), self.fs)
-        try:
-            with lock.held(self._timeout):
-                yield
-        finally:
-            lock.close()
+        return FileLock(os.path.join(self.folder, f".{check_slug(slug)}.lock"), self.fs).once(self._timeout)
 
     @contextmanager
     def call(self, operation: str, slug: str) -> Iterator[None]:

@@ -42,13 +42,9 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
         NotFound: the folder does not exist.
         Locked: another process held it for the whole time.
     """
-    lock = FileLock(f"{folder}/{LOCK}", fs)
-    try:
-        with lock.held(PATIENCE):
-            atomic.sweep(folder, fs=fs)
-            yield
-    finally:
-        lock.close()
+    with FileLock(f"{folder}/{LOCK}", fs).once(PATIENCE):
+        atomic.sweep(folder, fs=fs)
+        yield
 
 
 def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:

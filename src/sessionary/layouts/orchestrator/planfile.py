@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import Fs, read_bytes, stat_or_none
-from sessionary.disk.lock import shared
+from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.orchestrator import names, rules
 from sessionary.layouts.orchestrator.times import parse, stamp
@@ -82,7 +82,7 @@ def _lock(fs: Fs, folder: str, timeout: float | None) -> AbstractContextManager[
     path = f"{folder}/{names.LOCK}"
     if timeout is None or stat_or_none(fs, path) is None or not os.access(path, os.W_OK):
         return nullcontext()
-    return shared(path, fs, timeout)
+    return FileLock(path, fs).once(timeout, exclusive=False)
 
 
 def readable_plan(found: PlanFile, folder: str) -> PlanFile:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -31,7 +30,6 @@ from typing import Final
 import msgspec
 
 from sessionary.codec.times import parse_iso
-from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.gc.leftovers import (
     Heads,
@@ -155,7 +153,7 @@ class Remover:
             StorageFailed: the blocks cannot be saved.
         """
         done = Removal()
-        with self._alone():
+        with self._removed.lock().once(note="gc"):
             self._finish(done)
             heads = read_heads(self._remote)
             self._put_back(heads, self._removed.blocks(), done, doubt=False)
@@ -177,18 +175,9 @@ class Remover:
         """
         done = Removal()
         if self._removed.open_run() is not None:
-            with self._alone(0.0):
+            with self._removed.lock().once(0.0, note="gc"):
                 self._finish(done)
         return done
-
-    @contextmanager
-    def _alone(self, patience: float = TIMEOUT) -> Iterator[None]:
-        lock = self._removed.lock()
-        try:
-            with lock.held(patience, note="gc"):
-                yield
-        finally:
-            lock.close()
 
     def _finish(self, done: Removal) -> None:
         run = self._removed.open_run()
