@@ -1,4 +1,4 @@
-"""Which keys and which records were seen before, in a few bytes for each."""
+"""Sets of seen keys and seen records, in a few bytes for each."""
 
 from __future__ import annotations
 

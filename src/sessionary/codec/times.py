@@ -31,7 +31,7 @@ def timestamp_of(message: Mapping[str, Any]) -> str | None:
 
 
 def parse_time(value: object) -> datetime | None:
-    """A time as anybody may have stored it, in UTC; None if it is none.
+    """Parse a time in any common form, in UTC; None if it is not one.
 
     Reads ISO 8601 with any number of digits of a second, with ``Z``, an offset or neither (then it is UTC), and
     seconds, milli-, micro- or nanoseconds since 1970, distinguished by their size.

@@ -1,4 +1,4 @@
-"""What happens to an object when its block or its process ends: it is closed, or reset in the child of a fork."""
+"""The end of an object: closed with its block, or reset in the child of a fork."""
 
 import os
 from collections.abc import Callable, Collection

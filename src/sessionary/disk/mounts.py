@@ -90,7 +90,7 @@ def weakness(path: str | os.PathLike[str]) -> str | None:
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
-    """True if other hosts may change what lies in `path`, so that the kernel here does not see every change."""
+    """True if other hosts may change the content of `path`, so that the kernel here does not see every change."""
     mount = _mount_under(path)
     return mount is not None and mount.weakness() is not None and mount.kind not in _LOCAL
 

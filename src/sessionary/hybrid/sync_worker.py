@@ -28,7 +28,7 @@ from sessionary.errors import (
 )
 from sessionary.hybrid.project import OneProject, Place
 from sessionary.hybrid.results import PullResult, SyncResult
-from sessionary.layouts.amplifier.observers import ears_of
+from sessionary.layouts.amplifier.observers import listeners_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.sync_adapter import StoreSyncLayout
 from sessionary.model import SessionRef
@@ -80,7 +80,7 @@ class SyncWorker:
         self._unlooked: set[str] = set()
         self._turn = threading.Lock()
         self.background = BackgroundSync(self._send)
-        self._listeners = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
+        self._listeners = listeners_of(os.path.realpath(place.base_dir)) if place.logs else []
         if place.logs:  # an appended event schedules its session
             self._listeners.append(self.background.touched)
         self.background.look_through(self._look_through)

@@ -36,7 +36,7 @@ LINES = (".jsonl", ".jsonl.zst")
 
 
 class Capability(Enum):
-    """What a layout can do beyond being read. What it does not grant is denied."""
+    """An ability of a layout beyond being read. Those that it does not grant are denied."""
 
     APPENDS = "appends"
     """Its conversation grows at the end, so a reader can go on from a cursor."""
@@ -63,7 +63,7 @@ def mended_copy(ref: SessionRef) -> str:
 
 
 class PartKind(Enum):
-    """How a file of a session changes, for the code that copies it."""
+    """The way in which a file of a session changes, for the code that copies it."""
 
     DOCUMENT = "document"
     """Replaced as a whole."""
@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
     Attributes:
         name: its name relative to the session's folder.
-        path: where it lies.
+        path: its path.
         kind: how it changes.
         size: its bytes.
     """
@@ -98,14 +98,14 @@ class Part(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a layout looks for sessions: a path, and whether it is ``found``, ``missing`` or ``unreadable``."""
+    """A place of sessions: a path, and its state: ``found``, ``missing`` or ``unreadable``."""
 
     path: str
     state: str
 
 
 def location_of(fs: Fs, path: str) -> Location:
-    """What is at a path."""
+    """The state of a path."""
     try:
         found = fs.stat(path)
         if stat.S_ISDIR(found.st_mode):
@@ -128,35 +128,35 @@ class Layout(Protocol):
     """The read side of one kind of session store.
 
     Whatever cannot be read becomes a `Problem` of its session, never an exception that hides the next one. Where a
-    folder full of sessions cannot be looked into, `discover` MUST yield all the others before it raises.
+    folder full of sessions cannot be read, `discover` MUST yield all the others before it raises.
 
     Attributes:
         name: the kind of its sessions.
         capabilities: what it can do beyond being read.
-        home: the folder below which its sessions lie.
+        home: the folder of its sessions.
     """
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
     side_files: ClassVar[tuple[str, ...]]
-    """What we put beside the files that the format knows, as lines of a `.gitignore`."""
+    """Our own files beside those of the format, as lines of a `.gitignore`."""
     home: Path
-    """The folder below which its sessions lie, whether it is there or not."""
+    """The folder of its sessions, whether it exists or not."""
 
     def locations(self) -> Iterator[Location]:
-        """Where this layout looks, and whether it is there."""
+        """The places in which this layout looks."""
         ...
 
     def discover(self) -> Iterator[SessionRef]:
         """Every session, in no order. MUST be cheap (names and stat only) and MUST leave strangers out.
 
         Raises:
-            StorageFailed: a folder of the store cannot be looked into.
+            StorageFailed: a folder of the store cannot be read.
         """
         ...
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
-        """The session that lies in `folder`, wherever that is; None if the folder is no session of this kind."""
+        """The session in `folder`, wherever that is; None if the folder is not a session of this kind."""
         ...
 
     def short_key(self, ref: SessionRef) -> str:
@@ -267,7 +267,7 @@ class LooksInFolders(Protocol):
     """A layout of an agent that keeps its sessions in the folders of projects, wherever these are."""
 
     def look_in(self, folders: Callable[[], Iterable[str]]) -> None:
-        """Look in these folders too. They are asked for with each `Layout.discover`."""
+        """Look in these folders too. Each `Layout.discover` calls the function anew."""
         ...
 
 
@@ -291,7 +291,7 @@ class Forked(NamedTuple):
 
     Attributes:
         session_id: the new session.
-        path: where it lies.
+        path: its path.
         turn: the last turn in it.
         turns: the turns of the session that it comes from.
         messages: the messages in it.
@@ -506,7 +506,7 @@ class HasRecency(Protocol):
 
 
 def from_start(items: Iterator[Item], after: Cursor | None) -> Iterator[Item]:
-    """What `Layout.read` yields of a session that can only be read from its start."""
+    """The items of a session that can only be read from its start, as `Layout.read` yields them."""
     if after is not None:
         yield Reset()
     yield from items
@@ -514,8 +514,8 @@ def from_start(items: Iterator[Item], after: Cursor | None) -> Iterator[Item]:
 
 @runtime_checkable
 class ChecksHome(Protocol):
-    """A layout that can tell what lies beside its sessions and belongs to none of them."""
+    """A layout that checks what is stored beside its sessions and belongs to none of them."""
 
     def check_home(self) -> Iterator[Problem]:
-        """What is not as it should be below the home and concerns no one session. Reads only."""
+        """Problems below the home that concern no single session. Reads only."""
         ...

@@ -43,7 +43,7 @@ FUTURE_REMEDY = "none needed once the clock is right; until then another time is
 
 
 def ahead_message(what: str, time: datetime) -> str:
-    """What to report of a time after the clock."""
+    """The message about a time after the clock."""
     return f"{what} has the time {time.isoformat(sep=' ', timespec='seconds')}, which is in the future"
 
 

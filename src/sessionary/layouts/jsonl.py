@@ -24,11 +24,11 @@ MARK = 1 << 10
 TAIL = 1 << 14
 """Bytes at the end of a file that are searched for its newest time."""
 LOOKS = 3
-"""How often a last line that is truncated and still grows is read again: a writer may be in the middle of it."""
+"""Number of times that a growing, truncated last line is read again: a writer may be in the middle of it."""
 
 
 Stored = Record | Problem | Reset | Skipped | Cursor
-"""What reading a file yields."""
+"""An item of a file."""
 
 
 class _Position(Struct, array_like=True):
@@ -52,7 +52,7 @@ def read_jsonl(
     Args:
         after: read only what follows. If the file was replaced, truncated or changed before the cursor, `Reset` comes
             first, and the file is read from its start.
-        may_match: decode only lines that may be of interest; `Skipped` counts the records before them. What lies
+        may_match: decode only lines that may be of interest; `Skipped` counts the records before them. The rest
             behind the last one is not counted, and there is no cursor. Where the file is damaged, all is decoded.
 
     Raises:
@@ -157,7 +157,7 @@ def may_hold(fs: Fs, path: str, may_match: MayMatch) -> bool:
 
 
 def _next_match(fs: Fs, fd: int, low: int, size: int, may_match: MayMatch) -> int | None:
-    """Where the next lines of interest begin; None if there are none. A file that begins as no record may be any."""
+    """The offset of the next lines of interest; None without any. A file that does not begin with a record may be any."""
     while True:
         data = _read(fs, fd, WINDOW, low, size)
         is_end, cut = len(data) < WINDOW, data.rfind(b"\n") + 1
@@ -173,7 +173,7 @@ def _next_match(fs: Fs, fd: int, low: int, size: int, may_match: MayMatch) -> in
 
 
 def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
-    """What lies between two lines; None if it may not be all records."""
+    """The number of records between two lines; None if some bytes may not be records."""
     from sessionary.codec.lines import count_records
 
     records, time = 0, None
@@ -206,7 +206,7 @@ def _last_time(data: bytes) -> datetime | None:
 
 
 def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
-    """Where to go on; None if the file is another one, or changed before the cursor."""
+    """The position of a cursor; None if the file is another one, or changed before it."""
     try:
         begin = msgpack.decode(after.state, type=_Position)
     except MsgspecError:
@@ -304,8 +304,8 @@ def recency(fs: Fs, path: str, now: float) -> Recency:
         found = fs.stat(path)
     except (OSError, ValueError):
         return Recency(None, None, 0)  # reading reports what cannot be read
-    said = _time_at_the_end(fs, path)
-    times = () if said is None else (said.timestamp(),)
+    last = _time_at_the_end(fs, path)
+    times = () if last is None else (last.timestamp(),)
     newest = changed_at(now, *times, found.st_mtime, found.st_ctime)
     return Recency(newest, max((found.st_mtime, *times)), found.st_size)
 

@@ -1,4 +1,4 @@
-"""Which session an id names: whole ids, beginnings of ids, any case."""
+"""Resolution of session ids: whole ids, beginnings of ids, any case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from sessionary.errors import AmbiguousId
 
 LATEST = "latest"
-"""The word for the session that changed last, wherever an id is asked for."""
+"""The word for the session that changed last, wherever an id is expected."""
 
 _SHOWN = 20
 

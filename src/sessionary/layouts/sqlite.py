@@ -5,7 +5,7 @@ a database that is closed. So:
 
 - With a `-shm` beside the database a process uses it, or used it and died. It is opened with `readonly_shm`, which
   reads a snapshot under the locks of SQLite.
-- Without one it is opened without locks, and the index of a `-wal` that lies there is built in memory. A write in the
+- Without one it is opened without locks, and the index of a `-wal` beside it is built in memory. A write in the
   meantime shows in the stats of the files: what was read is then discarded, and read again.
 """
 
@@ -41,7 +41,7 @@ class Database:
 
     Args:
         path: its file.
-        fs: the file system, asked for stats alone.
+        fs: the file system, used for stats alone.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:

@@ -1,4 +1,4 @@
-"""What sync must know of a layout: how each file of a session is merged, and how sessions are placed and moved."""
+"""The needs of sync: merge rules of the files of a session, and places, locks and moves of sessions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SyncLayout(Layout, Protocol):
     """True if a project is a folder of this machine, which has another name on others; else all use one name."""
 
     def project(self) -> str | None:
-        """The one project here to which all of its sessions belong; None if each lies in a project of its own."""
+        """The one project here to which all of its sessions belong; None if each has a project of its own."""
         return None
 
     def refuse_other_project(self, project: str | None, session_id: str) -> None:
@@ -81,15 +81,15 @@ class SyncLayout(Layout, Protocol):
             )
 
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
-        """Where a session of this id belongs, whether one is there or not; where it lies already, if it does.
+        """Where a session of this id belongs, whether it exists or not; its present place, if it does.
 
         Raises:
-            Invalid: no session of this layout can have that id, or lie in that project.
+            Invalid: no session of this layout can have that id, or belong to that project.
         """
         ...
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        """Where a file of a session lies. A session that is one file lies at its own locator."""
+        """The path of a file of a session. A session that is one file lies at its own locator."""
         return ref.locator if self.single_file(ref.session_id) is not None else f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:
@@ -107,13 +107,13 @@ class SyncLayout(Layout, Protocol):
         ...
 
     def rule(self, name: str) -> Rule:
-        """How a file of that name is brought together. MUST be the same on all devices, and for all time."""
+        """The merge rule of a file of that name. MUST be the same on all devices, and for all time."""
         ...
 
     def merged(
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
     ) -> Merged | None:
-        """A file of the policy `FIELDS`, with what both sides changed in it; None if that cannot be said.
+        """A file of the policy `FIELDS`, with what both sides changed in it; None if it cannot be merged.
 
         MUST be pure, and bring the result together with `theirs` to the same bytes again.
 

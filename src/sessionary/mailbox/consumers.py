@@ -116,7 +116,7 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
 
 
 def _not_recovered(folder: str) -> Iterator[Problem]:
-    """What `work ledger restore` could not recover of a log, as long as the old log is kept."""
+    """Notes on lines of a log that `work ledger restore` could not recover, as long as the old log is kept."""
     try:
         names = sorted(name for name in OS_FS.listdir(folder) if ".jsonl.corrupt-" in name)
     except OSError:

@@ -5,8 +5,8 @@ the first moment at which a session could be due, and checks then. So a run of s
 its changes are sent together afterwards.
 
 A session is sent when nothing was written for `QUIET` seconds, or earlier when `BULK` bytes have come together, and
-at most `LATEST` seconds after the first change. If the remote does not answer, it is asked again after a pause that
-doubles with each attempt; writing is not affected. Nothing is queued here that could be lost: the files are the
+at most `LATEST` seconds after the first change. If the remote does not answer, the pause before the next attempt
+doubles each time; writing is not affected. Nothing is queued here that could be lost: the files are the
 queue, and the next program finds what was not sent.
 
 When the main thread ends, pending sessions are sent at once, then those that earlier programs left, in `AT_EXIT`

@@ -1,4 +1,4 @@
-"""Which folder without a repository is which project on all machines.
+"""Bindings of folders without a repository to the projects that all machines share.
 
 Such a folder has nothing but its name, and two folders may have the same one. The first folder of a name is
 ``folder:<name>``; each further one is ``folder:<name>#<8 hex>``. The choice is remembered by path, so it never changes
@@ -60,7 +60,7 @@ class Bindings:
 
     Args:
         path: the file that remembers them; None to remember nothing beyond this object.
-        identities: the identities of all projects on the remote. Asked for only when a folder is not bound yet, once.
+        identities: the identities of all projects on the remote. Listed once, when the first unbound folder is met.
         keep: False to decide without remembering: for commands that change nothing.
         waits: False for programs without a user: a folder that cannot be bound automatically becomes a project of its
             own.
@@ -177,7 +177,7 @@ class Bindings:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, str]]:
-        """What is known, to be changed; written at the end of the block."""
+        """A block with the known bindings, to be changed; they are written at its end."""
         if not self._keep or self._path is None:
             known = self.known()
             yield known
@@ -197,7 +197,7 @@ class Bindings:
         try:
             found = json.loads(data or b"{}")
         except ValueError:
-            return {}  # then each folder is decided anew, and in doubt a user is asked
+            return {}  # then each folder is decided anew, and in doubt by the user
         pairs = found.items() if isinstance(found, dict) else ()
         return {path: one for path, one in pairs if isinstance(one, str) and base_of(one) is not None}
 

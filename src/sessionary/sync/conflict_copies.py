@@ -52,7 +52,7 @@ class BroughtIn(NamedTuple):
         done: ``contained`` (set aside: the file contains it), ``taken`` (it is the file now), ``merged``, ``session``
             (a session of its own), or ``left`` (it stays where it is).
         more: the lines or fields that the file lacked.
-        kept: where the copy lies now; its old path with ``left`` or in a dry run.
+        kept: its path now; the old one with ``left`` or in a dry run.
         session: the id of the session that it became; None unless `done` is ``session``.
     """
 
@@ -72,7 +72,7 @@ def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
     """The conflict copies of the files of a session, in the order of their names.
 
     Raises:
-        StorageFailed: its folder cannot be looked into.
+        StorageFailed: its folder cannot be read.
     """
     folder = _folder(layout, ref)
     try:
@@ -263,7 +263,7 @@ def _is_file_of(layout: SyncLayout, name: str) -> bool:
 
 
 def _folder(layout: SyncLayout, ref: SessionRef) -> str:
-    """The folder in which the files of a session lie."""
+    """The folder of the files of a session."""
     return ref.locator if layout.single_file(ref.session_id) is None else os.path.dirname(ref.locator)
 
 

@@ -59,7 +59,7 @@ QUIET = 30.0
 """Seconds without a change after which a session counts as closed."""
 
 GIVE_UP = 3
-"""Number of consecutive sessions without an answer after which the remote is not asked for the others."""
+"""Number of consecutive sessions without an answer after which the others are not tried."""
 
 FEW = 5
 """Number of sessions that may vanish at once without suspecting a missing disk."""

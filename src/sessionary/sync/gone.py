@@ -1,6 +1,6 @@
 """Detection of sessions that were trashed here, so that a push can report it to other devices.
 
-Only the files tell: a session counts as trashed if its folder is missing and the parent folder exists. Otherwise its
+A session counts as trashed if its folder is missing and the parent folder exists. Otherwise its
 disk is missing.
 """
 

@@ -70,7 +70,7 @@ class PartHead(Struct, frozen=True, omit_defaults=True):
 
 
 class Past(Struct, frozen=True):
-    """What a rewind left behind: the ends of the journals before it."""
+    """An earlier generation: the ends of the journals before a rewind."""
 
     gen: int
     at: str

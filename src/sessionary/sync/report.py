@@ -81,7 +81,7 @@ class Hold(NamedTuple):
 
 
 class Undo(NamedTuple):
-    """How to restore what a push or pull removed: the earlier generation of the session on the remote."""
+    """The earlier generation of a session on the remote that restores the lines that a push or pull removed."""
 
     file: str
     generation: int

@@ -68,7 +68,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def settings_file() -> str | None:
-    """Return the path of the settings file; None if there is no place for it."""
+    """Return the path of the settings file; None without a configuration folder."""
     named = os.environ.get(SETTINGS_FILE)
     if named:
         return os.path.expanduser(named)

@@ -27,7 +27,7 @@ PUT_BACK = "the remote shows an earlier state than before; a push sends it again
 
 
 class Shown(NamedTuple):
-    """What a remote shows of a session: its head, or None."""
+    """The head of a session as a remote shows it, or None."""
 
     record: HeadRecord | None
 

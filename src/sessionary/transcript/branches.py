@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 RECENT = 64
-"""How many of the last records a `Tip` knows. A record whose parent is not among them may begin a branch."""
+"""The number of last records that a `Tip` knows. A record whose parent is not among them may begin a branch."""
 
 
 class Tip(Struct, array_like=True):

@@ -73,7 +73,7 @@ class Fold(Struct, array_like=True):
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return self.diagnosis.messages
 
     def take(self, item: Item) -> None:
@@ -171,7 +171,7 @@ class Fold(Struct, array_like=True):
 
 
 class Progress(Struct, frozen=True):
-    """How far a session was folded: the cursor behind the last item, the state of the fold, and the usage."""
+    """The progress of a fold: the cursor behind the last item, the state of the fold, and the usage."""
 
     cursor: Cursor
     state: bytes
@@ -189,7 +189,7 @@ def resumed(progress: Progress) -> Fold | None:
 
 
 def short_title(text: str | None) -> str | None:
-    """A text as a title: on one line, with an ellipsis for what is more than anybody reads; None for an empty one."""
+    """A text as a title: on one line, shortened with an ellipsis; None for an empty one."""
     text = (text or "").lstrip()
     words = " ".join(text[:TITLE].split())
     return words + ("…" if len(text) > TITLE else "") if words else None

@@ -1,4 +1,4 @@
-"""Which ids occurred before, in a few bytes: a filter that may take a new id for a known one, never the reverse."""
+"""A set of seen ids, in a few bytes: a filter that may take a new id for a known one, never the reverse."""
 
 from __future__ import annotations
 

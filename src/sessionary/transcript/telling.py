@@ -1,4 +1,4 @@
-"""The arguments of a tool call that tell a reader the most."""
+"""The arguments of a tool call that say most about it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def user_text(messages: Sequence[Any], turn: int, *, every_user: bool = False) -
     Raises:
         Invalid: the turn does not exist.
     """
-    return _said(messages[_checked(messages, turn, every_user)[turn - 1]])
+    return _user_text(messages[_checked(messages, turn, every_user)[turn - 1]])
 
 
 def turn_summary(
@@ -100,7 +100,7 @@ def turn_summary(
     texts = (text_of(message) for message in answers if message.get("role") == "assistant")
     return {
         "turn": turn,
-        "user_content": _short(_said(messages[starts[turn - 1]]), max_length),
+        "user_content": _short(_user_text(messages[starts[turn - 1]]), max_length),
         "assistant_content": _short(next(filter(None, texts), ""), max_length),
         "tool_count": sum(len(tool_calls(message)) for message in answers),
         "message_count": len(within),
@@ -157,7 +157,7 @@ def _hint(turns: int) -> str:
     return f"there are {turns} user messages; reminders and tool results do not begin a turn"
 
 
-def _said(message: Message) -> str:
+def _user_text(message: Message) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content

@@ -80,7 +80,7 @@ def numbered(read: Iterable[Item], *, asides: bool = False, inherited: bool = Fa
 
 
 def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
-    """A stored record as a message. One that is no message has the role None, and itself as its only part."""
+    """A stored record as a message. One that is not a message has the role None, and itself as its only part."""
     message = record if "role" in record else _unwrapped(record)
     if isinstance(message.get("role"), str):
         return typed_message(message, place)

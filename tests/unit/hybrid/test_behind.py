@@ -311,12 +311,12 @@ def test_a_log_holds_no_store_that_was_forgotten(tmp_path: Path, server: MemoryS
     )
     store.save("s", say("hello"), META)
     with EventsLog(tmp_path / "a" / "s") as log:
-        assert len(log._ears) == 1
+        assert len(log._listeners) == 1
         gone = weakref.ref(store)
         del store
         gc.collect()
         assert gone() is None
-        assert log._ears == []
+        assert log._listeners == []
         log.session_end()
 
 

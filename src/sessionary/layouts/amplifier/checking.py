@@ -155,7 +155,7 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
 
 
 def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
-    """What earlier repairs could not recover, as long as the replaced files are kept."""
+    """Notes on bytes that earlier repairs could not recover, as long as the replaced files are kept."""
     from sessionary.disk import transaction  # imported here: rarely needed, and slow to load
 
     try:

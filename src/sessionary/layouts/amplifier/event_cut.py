@@ -1,4 +1,4 @@
-"""Which events of a log belong to removed turns, determined by their content and not by their number.
+"""Events of removed turns in a log, found by their content and not by their number.
 
 The log and the transcript are written by two programs that share no numbering. Events are tied to messages
 by, from the strongest to the weakest: the id of a message or of a tool call; the exact text of a prompt (the

@@ -25,7 +25,7 @@ from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.files import EVENTS, LOCK
 from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
-from sessionary.layouts.amplifier.observers import ears_of
+from sessionary.layouts.amplifier.observers import listeners_of
 
 TOUCH_EVERY = timedelta(seconds=0.2)
 
@@ -44,7 +44,7 @@ class EventsLog(ClosedOnExit):
         self.session_id: str = os.path.basename(folder)
         self.durability: Durability = check_durability(durability)
         self._folder = folder
-        self._ears = ears_of(os.path.dirname(folder))
+        self._listeners = listeners_of(os.path.dirname(folder))
         self._bind(OS_FS, partial(datetime.now, UTC))
 
     @classmethod
@@ -99,8 +99,8 @@ class EventsLog(ClosedOnExit):
             self._lock.release()
         if self.durability != "none":
             COMMITTER.commit(journal, self.durability, 1)
-        for hear in self._ears:
-            hear(self.session_id, len(line))
+        for listener in self._listeners:
+            listener(self.session_id, len(line))
 
     def close(self) -> None:
         """Flush pending lines and close the files. Closing twice has no effect.

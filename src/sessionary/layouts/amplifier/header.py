@@ -1,4 +1,4 @@
-"""What a session folder says beside its messages: metadata.json, names, sizes and times."""
+"""Facts of a session folder beside its messages: metadata.json, names, sizes and times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAIN = frozenset({TRANSCRIPT, METADATA})
 def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
     """True if the folder holds a file that is not hidden, or the placeholder of a file of a session.
 
-    Empty folders, and those of locks alone, are no sessions.
+    Empty folders, and those of locks alone, are not sessions.
     """
     if TRANSCRIPT in names or METADATA in names:
         return True
@@ -130,7 +130,7 @@ def _metadata(
 
 
 def _beside(fs: Fs, folder: str, names: list[str], stats: dict[str, os.stat_result]) -> int:
-    """Add the stats of the other files; the bytes of all that lies in folders."""
+    """Add the stats of the other files; the bytes of all files in folders."""
     total = 0
     for name in names:
         if name not in stats:

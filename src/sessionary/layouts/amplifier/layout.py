@@ -1,6 +1,6 @@
 """The read side of an amplifier home: `projects/<project>/sessions/<id>/`.
 
-A session is a folder of that depth, not hidden, with at least one file that is not hidden. What else lies there
+A session is a folder of that depth, not hidden, with at least one file that is not hidden. What else is there
 (the trash, projects without sessions, files beside the folders) belongs to others and is passed over.
 
 What reads sessions is imported where it is called: a list that remembers them all reads none, and should not wait.
@@ -85,7 +85,7 @@ class AmplifierLayout:
                     yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
-        """Every project that can be looked into and its folder of sessions, also where that holds none but a trash.
+        """Every readable project and its folder of sessions, also where that holds none but a trash.
 
         Raises:
             StorageFailed: as `discover`.
@@ -198,7 +198,7 @@ class AmplifierLayout:
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.
 
-        A project that cannot be looked into is reported at the end, so that it hides none of the others.
+        A project that cannot be read is reported at the end, so that it hides none of the others.
         """
         closed: list[StorageFailed] = []
         root = f"{self.home}/{PROJECTS}"
@@ -213,7 +213,7 @@ class AmplifierLayout:
             raise first
 
     def _is_session(self, folder: str) -> bool:
-        """True if a folder holds a session; one that cannot be looked into may."""
+        """True if a folder holds a session; one that cannot be read may."""
         if is_file(self._fs, f"{folder}/{TRANSCRIPT}"):  # most have one; this costs a third of their names
             return True
         from sessionary.layouts.amplifier.header import is_session

@@ -1,4 +1,4 @@
-"""What a message and the metadata of an amplifier session may hold, when it was said, and what is not kept of it.
+"""Messages and metadata of an amplifier session: allowed values, times, and what a save drops.
 
 Pure rules: nothing here knows of files. The original SessionStore drops more than we do. Its readers ignore what
 they do not know, so a richer line costs them nothing; a dropped field cannot be recovered.

@@ -12,9 +12,9 @@ from collections.abc import Callable
 Listener = Callable[[str, int], None]
 """Called with a session id and the number of bytes appended, in the thread of the append. Must not raise."""
 
-_ears: dict[str, list[Listener]] = {}
+_listeners: dict[str, list[Listener]] = {}
 
 
-def ears_of(root: str) -> list[Listener]:
+def listeners_of(root: str) -> list[Listener]:
     """The listeners for the sessions in this folder, given without links: always the same list."""
-    return _ears.setdefault(root, [])
+    return _listeners.setdefault(root, [])

@@ -1,4 +1,4 @@
-"""Which sessions are open in a program: needed by synchronisation, and not stored in any session file.
+"""Sessions that are open in a program: needed by synchronisation, and not stored in any session file.
 
 An agent reads a session when it resumes and writes it back turn by turn; between turns, which may be an hour,
 it holds no lock. So a program that has a session open holds a *shared* kernel lock on `.in-use` beside it for

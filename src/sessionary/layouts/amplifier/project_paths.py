@@ -36,13 +36,13 @@ def project_paths(home: str, slugs: Iterable[str], fs: Fs = OS_FS) -> dict[str, 
         there.setdefault(slug, []).append(path)
     paths = {slug: found[0] for slug, found in there.items() if len(found) == 1}
     for slug in slugs - paths.keys():
-        said = _said(fs, os.path.join(home, PROJECTS, slug, SESSIONS), slug)
-        if said is not None or slug in there:
-            paths[slug] = said or there[slug][0]
+        stated = _stated(fs, os.path.join(home, PROJECTS, slug, SESSIONS), slug)
+        if stated is not None or slug in there:
+            paths[slug] = stated or there[slug][0]
     return paths
 
 
-def _said(fs: Fs, sessions: str, slug: str) -> str | None:
+def _stated(fs: Fs, sessions: str, slug: str) -> str | None:
     """The working directory of a session of a project, if the name of the project derives from it."""
     try:
         names = sorted(fs.listdir(sessions))[:_ASKED]

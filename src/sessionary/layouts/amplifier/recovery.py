@@ -1,7 +1,7 @@
 """Read a session's two documents, with their backups, without writing.
 
 The main file is used whenever it has any readable content. The backup is used in two cases only: the main
-file is missing, empty by accident or completely unreadable; or a damaged part lies between two lines that the
+file is missing, empty by accident or completely unreadable; or a damaged part is between two lines that the
 backup has too, with lines in between. The original store used the backup at the first bad byte, and lost
 every message newer than it.
 """

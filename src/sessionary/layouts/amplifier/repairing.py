@@ -166,7 +166,7 @@ def repair(
 
 
 def problems_of(data: bytes, path: str) -> list[Problem]:
-    """What stops an agent, or hides data, in a transcript."""
+    """The findings in a transcript that stop an agent, or hide data."""
     found = transcript_problems(data, path)
     return [problem for problem in found if problem.severity > Severity.note or problem.code == "bom"]
 

@@ -183,7 +183,7 @@ class SessionStore:
         except FileNotFoundError:
             raise no_session(session_id, session.folder) from None
         try:
-            writing.tell_recovered()
+            writing.report_recovered()
             return writing.merge_metadata(cleaned)
         finally:
             session.leave()

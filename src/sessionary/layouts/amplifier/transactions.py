@@ -401,5 +401,5 @@ def _changed_since(session: Session, entry: Entry, name: str) -> bool:
 
 
 def _written(entry: Entry, name: str) -> dict[str, Any]:
-    """What the operation recorded of a file that it wrote; empty if it did not write it."""
+    """The record of a file that the operation wrote; empty if it did not write it."""
     return next((whole for whole in entry.record["wholes"] if whole["name"] == name), {})

@@ -302,7 +302,7 @@ class Writing(Struct):
 
     # -- unfinished operations
 
-    def tell_recovered(self) -> None:
+    def report_recovered(self) -> None:
         """Report that an operation of a killed writer was finished, or rolled back."""
         recovered, self.session.recovered = self.session.recovered, None
         if recovered is not None:
@@ -323,7 +323,7 @@ class Writing(Struct):
     def commit(self) -> None:
         """Flush the appended lines as the level requires. Without the lock, so that others can continue meanwhile."""
         if self.session.recovered is not None:
-            self.tell_recovered()
+            self.report_recovered()
         if self.report.appended:
             self.session.transcript.mark_active()
         if (self.report.appended and not self.settled) or self.must_flush:

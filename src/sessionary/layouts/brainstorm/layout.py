@@ -1,7 +1,7 @@
 """The read side of the brainstorm sessions of a project: `.project-memory/brainstorm-sessions/*.yaml`.
 
 A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
-and locks lie in the same folder under names that are no session's, and are passed over.
+and locks are in the same folder, and are skipped by their names.
 
 The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. Each
 has the place of the item that it stands for; questions and their answers share theirs.
@@ -41,7 +41,7 @@ class BrainstormLayout:
 
     Args:
         root: the folder of the project. It need not exist: then there are no sessions.
-        project: what the sessions are said to belong to; by default the name of the project's folder.
+        project: the project of the sessions; by default the name of the project's folder.
         now: the time in seconds since 1970, to recognise what was changed a moment ago.
     """
 
@@ -193,7 +193,7 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _items(root: Any, session: dict[str, Any]) -> list[tuple[Any, str, dict[str, Any]]]:
-    """What was said, in the order of the file: where it stands, in which list, and what it is."""
+    """The items that become messages, in the order of the file: node, name of the list, value."""
     found = []
     for name in SPOKEN:
         nodes = _child(_child(root, "session"), name) or _child(

@@ -1,4 +1,4 @@
-"""A brainstorm as a conversation: what was asked and answered, which ideas came, what party and panel said. Pure.
+"""A brainstorm as a conversation: questions and answers, ideas, rounds of party and panel. Pure.
 
 Questions are the agent's, answers the user's; an idea and a round have roles of their own. Entries that a branch has
 superseded are messages too.
@@ -15,7 +15,7 @@ from sessionary.layouts.brainstorm.navigation import list_in
 from sessionary.model import AGENT, HARNESS, PERSON, Message, Place, Text
 
 SPOKEN = ("party_history", "panel_history", "ideas", "history")
-"""The lists of a session that hold what was said, in the order of the format."""
+"""The lists of a session that become messages, in the order of the format."""
 
 
 def messages_of(name: str, item: dict[str, Any], place: Place) -> list[Message]:
@@ -32,7 +32,7 @@ def messages_of(name: str, item: dict[str, Any], place: Place) -> list[Message]:
 
 
 def counted(session: dict[str, Any]) -> tuple[int, int]:
-    """How many messages a session has, and how often the user answers in it."""
+    """The number of messages of a session, and of answers of the user in it."""
     answered = sum(
         isinstance(item, dict) and bool(_texts(item, "responses")) for item in list_in(session, "history")
     )
@@ -57,13 +57,13 @@ def _idea(idea: dict[str, Any]) -> str:
 
 
 def _round(item: dict[str, Any]) -> str:
-    said = (one for one in list_in(item, "contributions") if isinstance(one, dict))
-    return "\n".join([str(item.get("topic", "")), *map(_contribution, said), *_upshot(item)])
+    given = (one for one in list_in(item, "contributions") if isinstance(one, dict))
+    return "\n".join([str(item.get("topic", "")), *map(_contribution, given), *_upshot(item)])
 
 
-def _contribution(said: dict[str, Any]) -> str:
-    who = str(said.get("persona") or said.get("expert") or "?")
-    points = _texts(said, "key_points") or [str(said.get("position", ""))]
+def _contribution(given: dict[str, Any]) -> str:
+    who = str(given.get("persona") or given.get("expert") or "?")
+    points = _texts(given, "key_points") or [str(given.get("position", ""))]
     return f"{who}: " + "; ".join(points)
 
 

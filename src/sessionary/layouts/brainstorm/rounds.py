@@ -101,12 +101,12 @@ def party(
     personas: Sequence[str] | None,
 ) -> int:
     """Record a round of the party, entering its mode; return its number."""
-    said = [_contribution(given, "persona", ("key_points", "references"), ()) for given in contributions]
+    parts = [_contribution(given, "persona", ("key_points", "references"), ()) for given in contributions]
     set_mode(session, "party")
     return _add_round(session, "party_history", {
         "topic": _text(topic, "topic"),
-        "personas_selected": _names(personas, said, "persona"),
-        "contributions": said,
+        "personas_selected": _names(personas, parts, "persona"),
+        "contributions": parts,
         "synthesis": _text(synthesis, "synthesis"),
         "user_question": _text(user_question, "user_question"),
     })  # fmt: skip
@@ -123,15 +123,15 @@ def panel(
 ) -> int:
     """Record a round of the panel, entering its mode; return its number."""
     one_of(phase, PANEL_PHASES, "panel phase")
-    said = [
+    parts = [
         _contribution(given, "expert", ("references",), ("framework", "position")) for given in contributions
     ]
     set_mode(session, "panel")
     return _add_round(session, "panel_history", {
         "topic": _text(topic, "topic"),
         "phase": phase,
-        "experts_selected": _names(experts, said, "expert"),
-        "contributions": said,
+        "experts_selected": _names(experts, parts, "expert"),
+        "contributions": parts,
         "synthesis": {
             "convergent": texts(convergent, "a point of agreement"),
             "tensions": texts(tensions, "a tension"),
@@ -166,10 +166,10 @@ def _contribution(
     return {**known, **{name: value for name, value in given.items() if name not in known}}
 
 
-def _names(given: Sequence[str] | None, said: Sequence[Mapping[str, Any]], who: str) -> list[str]:
+def _names(given: Sequence[str] | None, parts: Sequence[Mapping[str, Any]], who: str) -> list[str]:
     if given is not None:
         return texts(given, f"a {who}")
-    return list(dict.fromkeys(contribution[who] for contribution in said))
+    return list(dict.fromkeys(contribution[who] for contribution in parts))
 
 
 def _text(value: Any, what: str) -> str:

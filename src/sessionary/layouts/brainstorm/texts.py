@@ -120,7 +120,7 @@ def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -
 
 
 def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
-    """How long ago a time was, in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
+    """The age of a time in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
     if then is None:
         return say(lang, "unknown")
     seconds = (now - then).total_seconds()

@@ -245,7 +245,7 @@ def _text(value: Any) -> str | None:
 
 
 def _title(session: WorkSession) -> str | None:
-    """What the session is for, else what it is about."""
+    """The purpose of the session, else the name of its entity."""
     texts = (session.purpose, *map(session.related_entity.get, ("name", "id", "track_id")))
     return next((title for text in texts if isinstance(text, str) and (title := short_title(text))), None)
 

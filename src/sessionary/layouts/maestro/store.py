@@ -402,7 +402,7 @@ class WorkStore:
         completed steps are recognised by the id of the result, and the parent gets it once.
 
         Raises:
-            NotFound: the session does not exist. A missing parent is reported in the result, and is no error.
+            NotFound: the session does not exist. A missing parent is reported in the result, not raised.
             TransitionError: the session has ended with another status, or with ``ok`` has open children.
         """
         return subwork.close(self, child, summary, status, resume_parent=resume_parent)

@@ -25,7 +25,7 @@ from sessionary.model import Problem, Severity
 
 
 class Store(Protocol):
-    """What sub-work needs of `WorkStore`, which imports this module."""
+    """The part of `WorkStore` that sub-work uses; that module imports this one."""
 
     fs: Fs
     now: Clock

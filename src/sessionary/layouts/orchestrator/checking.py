@@ -137,7 +137,7 @@ def is_emptied(state: StateFile, history: History) -> bool:
 
 
 def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
-    """What earlier repairs could not recover, as long as the replaced histories are kept."""
+    """Notes on bytes that earlier repairs could not recover, as long as the replaced histories are kept."""
     try:
         found = fs.listdir(folder)
     except OSError:

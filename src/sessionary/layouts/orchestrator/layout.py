@@ -54,7 +54,7 @@ class FeatureLayout:
 
     Args:
         root: the folder of the project, which holds `.ai-session`; or that folder itself. It need not exist.
-        project: what the features are said to belong to; by default the name of the project's folder.
+        project: the project of the features; by default the name of the project's folder.
         now: the time in seconds since 1970, to recognise what was changed a moment ago.
     """
 

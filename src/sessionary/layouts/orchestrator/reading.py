@@ -59,7 +59,7 @@ def state_problems(data: bytes, path: str) -> list[Problem]:
 
 
 def _no_state(path: str, error: SessionaryError) -> list[Problem]:
-    """Why there is no state: all faults of one that breaks the contract, or the one reason."""
+    """Why the state is missing: all faults of one that breaks the contract, or the one reason."""
     code = {"NotFound": "no_state", "Unsupported": "newer_version", "SchemaError": "state_schema"}.get(
         type(error).__name__, "bad_state"
     )

@@ -33,7 +33,7 @@ class FeatureRow(NamedTuple):
         status: ``active``, ``paused`` or ``completed``.
         state: task, model and times; None if it cannot be read.
         archived: True if the feature is in the archive.
-        problems: why there is no state, or oddities of it.
+        problems: why the state is missing, or oddities of it.
     """
 
     feature_id: str

@@ -55,7 +55,7 @@ TIMEOUT: Final = 5.0
 OPEN_FEATURES: Final = 32
 DEFAULT_AGENT: Final = "sessionary"
 TOUCH_EVERY: Final = timedelta(minutes=1)
-"""How often `last_active` of a feature in the list is updated at most."""
+"""Least time between two updates of `last_active` of a feature in the list."""
 
 
 class _Keep:

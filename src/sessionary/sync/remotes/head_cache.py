@@ -148,7 +148,7 @@ class HeadCache:
             self._write(_Stored(list(self._known.values()), self._at, self._until))
 
     def _state(self) -> object:
-        """What decides whether the known heads have changed since they were stored."""
+        """A value that changes with the known heads."""
         return {name: one.version for name, one in self._known.items()}, self._at
 
     def _write(self, value: Any) -> None:

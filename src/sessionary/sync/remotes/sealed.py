@@ -6,7 +6,7 @@ age encrypts, and two further measures are taken here:
     project and session: a guess of the text could be checked against them. So every name is replaced by an HMAC
     of it, and is stored inside the ciphertext. Only the number in a block's id stays readable, because ranges are
     requested by it.
-*   **Content is signed.** age keeps a text secret, but everybody with the public key can write one. So an HMAC over
+*   **Content is signed.** age keeps a text secret, but anyone with the public key can write one. So an HMAC over
     place and content precedes it: a store can neither invent a block nor return one in place of another.
 
 The same bytes are encrypted to different ones each time. That is harmless: blocks are only created, so the first one
