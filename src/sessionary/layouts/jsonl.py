@@ -157,7 +157,7 @@ def may_hold(fs: Fs, path: str, may_match: MayMatch) -> bool:
 
 
 def _next_match(fs: Fs, fd: int, low: int, size: int, may_match: MayMatch) -> int | None:
-    """The offset of the next lines of interest; None without any. A file that does not begin with a record may be any."""
+    """The offset of the next lines of interest; None without any. A file that begins otherwise may be any."""
     while True:
         data = _read(fs, fd, WINDOW, low, size)
         is_end, cut = len(data) < WINDOW, data.rfind(b"\n") + 1
