@@ -79,3 +79,16 @@ def _copy_dict(value: dict[Any, Any], room: int) -> dict[str, Any]:
             raise NotPlain(f"a key of type {type(key).__name__} is not plain JSON")
         copy[key] = item if type(item) is str else _copy(item, room - 1)
     return copy
+
+
+def same(one: Any, other: Any) -> bool:
+    """True if two values are stored alike: as ``==``, but 1, 1.0 and True differ, and NaN equals itself."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(child, other[key]) for key, child in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other) or (one != one and other != other)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from sessionary.codec.snapshot import same
 from sessionary.codec.yaml_read import as_text, compose, load_yaml, scalars
 from sessionary.codec.yaml_write import dump_yaml, in_brackets, is_plain_key
 from sessionary.errors import Corrupt
@@ -77,19 +78,6 @@ def _spans(root: Any, text: str) -> list[tuple[int, int]]:
             start = text.find("\n", start) + 1 or end
         spans.append((start, end))
     return [(start, end) for start, end in spans if start < end]
-
-
-def same(one: Any, other: Any) -> bool:
-    """True if two values are stored alike: as ``==``, but 1, 1.0 and True differ, and NaN equals itself."""
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(child, other[key]) for key, child in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other) or (one != one and other != other)
 
 
 def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:

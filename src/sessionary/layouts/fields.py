@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from sessionary.codec.snapshot import same
+
 _ABSENT: Final = object()
 
 
@@ -38,17 +40,6 @@ class Merged(NamedTuple):
     data: bytes
     ours_led: bool
     overruled: tuple[Overruled, ...] = ()
-
-
-def same(one: Any, other: Any) -> bool:
-    """True if two JSON values are written alike: Python treats 1, 1.0 and True as equal."""
-    if type(one) is not type(other) or one != other:
-        return False
-    if type(one) is dict:
-        return all(same(value, other[key]) for key, value in one.items())
-    if type(one) is list:
-        return all(map(same, one, other))
-    return True
 
 
 def merge_fields(

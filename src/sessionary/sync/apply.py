@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 from sessionary.codec import encode_line, sanitize
@@ -25,6 +26,7 @@ from sessionary.layouts.own_names import own_name
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
+from sessionary.sync.blocks import chunks
 from sessionary.sync.context import Context, Step
 from sessionary.sync.damage import damaged_items
 from sessionary.sync.diff import Comparison, Verdict
@@ -186,7 +188,7 @@ class Writer(Step):
             if here.torn or not _begins_alike(redacted, here.size, theirs):
                 raise Conflict(f"{here.name}: {_REDACTED}", path=path)
             tail = _behind(redacted, here.size, theirs)
-            self._swap(path, here.name, _chained(file, whole, tail), here)
+            self._swap(path, here.name, chain(chunks(file, 0, whole), tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
         assert self._rules.redact is not None
@@ -389,15 +391,6 @@ def _behind(redacted: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
     for raw in theirs.rest(redacted):
         yield raw[max(0, min(len(raw), size - at)) :]
         at += len(raw)
-
-
-def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes]:
-    at = 0
-    while at < size:
-        chunk = file.read(at, min(1 << 20, size - at))
-        yield chunk
-        at += len(chunk)
-    yield from tail
 
 
 def _is_conversation(part: LocalPart | None) -> bool:

@@ -43,6 +43,7 @@ ANEW = (
 """Hint for damage on the remote: only a machine with the session can put it again."""
 
 START = sha256(b"sessionary chain 1").hexdigest()
+CHUNK = 1 << 20
 _LEVEL = 3
 _SHORTEST = 8  # the smallest dictionary of zstandard
 
@@ -69,6 +70,13 @@ class InMemory(NamedTuple):
 
     def read(self, byte: int, length: int) -> bytes:
         return self.data[byte : byte + length]
+
+
+def chunks(file: Bytes, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `end`, or to the end of the file, in pieces that fit into memory."""
+    while start < end and (chunk := file.read(start, min(CHUNK, end - start))):
+        yield chunk
+        start += len(chunk)
 
 
 class Stored(NamedTuple):

@@ -25,6 +25,7 @@ from sessionary.errors import Corrupt, RemoteError, SessionaryError
 from sessionary.sync.blocks import (
     ANEW,
     BLOCK,
+    CHUNK,
     LOOK_BACK,
     START,
     Bytes,
@@ -179,8 +180,6 @@ def _numbered(remote: Remote, of: Range) -> Iterator[tuple[int, Block]]:
         if number is not None:
             yield number, block
 
-
-CHUNK = 1 << 20
 
 MISSING = "missing"
 """Key in the details of an error: the id of a block that a head refers to and that is missing (yet)."""

@@ -17,14 +17,14 @@ from sessionary.layouts.base import MTIME_GRACE, PartKind
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.blocks import START, Piece, follow
+from sessionary.sync.blocks import START, Piece, chunks, follow
 from sessionary.sync.bundles import Item
 from sessionary.sync.context import Step
 from sessionary.sync.damage import Version, damage_of, damaged_items
 from sessionary.sync.diff import Comparison, Verdict, common_bytes, fetch_part
 from sessionary.sync.download import MISSING, Theirs, fetch
 from sessionary.sync.heads import Head, PartHead, decode, kind_of
-from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, matched_all, opened
+from sessionary.sync.local_files import LocalPart, Matched, Stamp, match, matched_all, opened
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Hold, holds_of
 from sessionary.sync.state import Held, SyncedState
@@ -358,9 +358,7 @@ class Guard(Step):
 
     def _bytes(self, here: LocalPart, start: int, end: int, *, with_torn: bool = False) -> Iterator[bytes]:
         with LineFile(here.path, self._fs) as file:
-            while start < end and (chunk := file.read(start, min(CHUNK, end - start))):
-                yield chunk
-                start += len(chunk)
+            yield from chunks(file, start, end)
         if with_torn and here.torn:
             with LineFile(here.origin or here.path, self._fs) as file:
                 yield file.read(here.stamp[1] - here.torn, here.torn)

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import zip_longest
 from typing import NamedTuple
 
 from sessionary.disk import atomic
@@ -24,14 +25,13 @@ from sessionary.layouts.clock import changed_at
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.blocks import START, Piece, cut, follow, matching, part_key, whole_lines
+from sessionary.sync.blocks import START, Piece, chunks, cut, follow, matching, part_key, whole_lines
 from sessionary.sync.heads import Head, kind_of
 from sessionary.sync.links import Links
 from sessionary.sync.report import Outcome
 from sessionary.sync.rules import Rules
 
 Stamp = tuple[int, int, int, int]
-CHUNK = 1 << 20
 
 
 class LocalPart(NamedTuple):
@@ -256,18 +256,15 @@ class Surveyor:
 
 def lines_until(file: LineFile, size: int) -> Iterator[bytes]:
     """Yield the lines of the first `size` bytes of a file, without their newlines."""
-    rest, at = b"", 0
-    while at < size:
-        chunk = file.read(at, min(CHUNK, size - at))
-        if not chunk:
-            return
-        at += len(chunk)
+    rest = b""
+    for chunk in chunks(file, 0, size):
         *whole, rest = (rest + chunk).split(b"\n")
         yield from whole
 
 
 def _alike(one: LineFile, other: LineFile, size: int) -> bool:
-    return all(one.read(at, CHUNK) == other.read(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK))
+    """True if both files start with the same `size` bytes."""
+    return all(a == b for a, b in zip_longest(chunks(one, 0, size), chunks(other, 0, size)))
 
 
 def _packed(stamp: Stamp) -> bytes:
@@ -319,10 +316,7 @@ def begins_with(fs: Fs, part: LocalPart, other: LocalPart) -> bool:
     if part.origin or other.size < part.size:
         return False
     with LineFile(part.path, fs) as file, LineFile(other.path, fs) as longer:
-        return all(
-            file.read(at, min(CHUNK, part.size - at)) == longer.read(at, min(CHUNK, part.size - at))
-            for at in range(0, part.size, CHUNK)
-        )
+        return _alike(file, longer, part.size)
 
 
 @contextmanager

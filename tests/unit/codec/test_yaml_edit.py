@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.codec.yaml_edit import comments_of, edit_yaml, same
+from sessionary.codec.snapshot import same
+from sessionary.codec.yaml_edit import comments_of, edit_yaml
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.errors import Corrupt

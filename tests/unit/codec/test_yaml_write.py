@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from sessionary.codec.yaml_edit import same
+from sessionary.codec.snapshot import same
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.errors import Invalid

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, sanitize
+from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
@@ -23,7 +24,7 @@ from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.base import PartKind
-from sessionary.layouts.fields import Merged, merge_fields, overruled, same
+from sessionary.layouts.fields import Merged, merge_fields, overruled
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.layouts.trash import trash_name
 from sessionary.model import Problem, SessionRef

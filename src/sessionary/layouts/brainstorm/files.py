@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from sessionary.codec.yaml_edit import edit_yaml, same
+from sessionary.codec.snapshot import same
+from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs

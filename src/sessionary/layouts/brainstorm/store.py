@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
-from sessionary.codec.yaml_edit import same
+from sessionary.codec.snapshot import same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sessionary.layouts.fields import same
+from sessionary.codec.snapshot import same
 
 PER_KEY: Final = ("metadata", "context", "related_entity")
 PER_ITEM: Final = ("children_wsession_ids",)

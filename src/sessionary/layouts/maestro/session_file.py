@@ -15,11 +15,11 @@ from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
 from sessionary.codec.conflicts import REMEDY
+from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, NotFound, SchemaError, SessionaryError, StorageFailed
-from sessionary.layouts.fields import same
 from sessionary.layouts.maestro.merging import merge
 from sessionary.layouts.maestro.names import LARGEST, LOCK, SESSION
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of

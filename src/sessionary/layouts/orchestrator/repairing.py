@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sessionary.codec.yaml_edit import same
+from sessionary.codec.snapshot import same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_folder, make_folder, read_bytes, stat_or_none

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, final
 
-from sessionary.codec.yaml_edit import edit_yaml, same
+from sessionary.codec.snapshot import same
+from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml, scalar_text

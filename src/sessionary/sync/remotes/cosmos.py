@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.cosmos_config import CosmosConfig
-from sessionary.sync.remote import Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
+from sessionary.sync.remote import Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage, check_name
 from sessionary.sync.remotes.cosmos_link import Link, ResponseHeaders
 from sessionary.sync.remotes.head_cache import Cache, CachedHead, RecentHeads
 
@@ -49,7 +48,6 @@ PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 100, 400, 1000
 LARGEST_ITEM: Final = (2 << 20) - (4 << 10)
 """An item may have 2 MB; the service adds a few properties."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _TAKEN, _CHANGED, _GONE = 409, 412, 404
 _HEAD: Final = "c.id, c.t, c.b, c._etag"
 
@@ -182,7 +180,7 @@ class CosmosRemote:
         return StatPage(stats, stats[-1].id if more and stats else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
-        return self._delete(self._space(space), _checked(block), version)
+        return self._delete(self._space(space), check_name(block), version)
 
     def _delete(self, pk: str, name: str, version: str) -> bool:
         def work(container: ContainerProxy, answer: ResponseHeaders) -> bool:
@@ -276,7 +274,7 @@ class CosmosRemote:
         return [row for page in pages for row in page], more, answered
 
     def _space(self, space: str) -> str:
-        return f"b!{self._tenant}!{_checked(space)}"
+        return f"b!{self._tenant}!{check_name(space)}"
 
 
 def _if_match(etag: str) -> dict[str, Any]:
@@ -288,16 +286,7 @@ def _if_match(etag: str) -> dict[str, Any]:
 def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
     if len(text) > LARGEST_ITEM:
         raise RemoteError(f"{name} takes {len(text)} bytes as an item of Cosmos DB, which has 2 MB at most")
-    return {"id": _checked(name), "pk": pk, field: text}
-
-
-def _checked(name: str) -> str:
-    # The SDK would resolve a name of dots away in a URL.
-    if not _NAME.match(name) or not name.strip("."):
-        raise Invalid(
-            f"{name[:80]!r} cannot be a name on a remote", hint="use letters, digits, . _ - and not only dots"
-        )
-    return name
+    return {"id": check_name(name), "pk": pk, field: text}
 
 
 def _etag(answer: ResponseHeaders) -> str:
