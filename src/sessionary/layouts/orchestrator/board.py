@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sessionary.disk.fs import Fs, not_found, stat_or_none
-from sessionary.disk.lock import shared
+from sessionary.disk.lock import FileLock
 from sessionary.disk.pid_file import read_holder
 from sessionary.errors import Locked
 from sessionary.layouts.orchestrator import names, planfile
@@ -81,7 +81,7 @@ def _locks(fs: Fs, folder: str) -> Iterator[HeldLock]:
     path = f"{folder}/{names.LOCK}"
     if stat_or_none(fs, path) is not None and os.access(path, os.W_OK):
         try:
-            with shared(path, fs, 0.0):
+            with FileLock(path, fs).once(0.0, exclusive=False):
                 pass
         except Locked as error:
             yield HeldLock(names.LOCK, error.details.get("pid"), _time(error.details.get("since")), True)
