@@ -65,6 +65,7 @@ class BrainstormLayout:
         self._project = project
         self._fs = fs
         self._now = now
+        self._last: tuple[tuple[object, ...], tuple[bytes, os.stat_result]] | None = None
 
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))
@@ -138,16 +139,19 @@ class BrainstormLayout:
             yield from messages_of(name, value, Place(ref.locator, node.start_mark.line + 1, at_byte))
 
     def _bytes(self, ref: SessionRef) -> tuple[bytes, os.stat_result]:
-        """The file and its stat from before it was read.
+        """The file and its stat from before it was read; the last one is kept until it changes.
 
         Raises:
             NotFound: it is gone.
             Corrupt: it is larger than any session.
             StorageFailed: it cannot be read.
         """
-        path = ref.locator
+        path, last = ref.locator, self._last
         try:
-            return file_bytes(self._fs, path)
+            if last is None or last[0] != (path, *_identity(self._fs.stat(path))):
+                data, found = file_bytes(self._fs, path)
+                last = self._last = (path, *_identity(found)), (data, found)
+            return last[1]
         except FileNotFoundError:
             raise not_found(path, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
@@ -182,6 +186,10 @@ class BrainstormLayout:
         project = self._project if folder == self._folder else None
         project = project or os.path.basename(os.path.dirname(os.path.dirname(folder))) or None
         return SessionRef(self.name, name[: -len(SUFFIX)], path, project)
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _items(root: Any, session: dict[str, Any]) -> list[tuple[Any, str, dict[str, Any]]]:
