@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
+from sessionary.codec.snapshot import same
 from sessionary.disk.fs import Fs, names_in
-from sessionary.layouts.fields import Merged, Overruled, same
+from sessionary.layouts.fields import Merged, Overruled
 from sessionary.layouts.records.names import ADK, SUFFIX, name_in
 from sessionary.layouts.records.state import CHANGE, SNAPSHOT
 
