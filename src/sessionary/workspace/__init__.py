@@ -21,8 +21,9 @@ stores      the kinds of sessions, and which of them a project has
 from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.naming import SHORT, short_name
+from sessionary.workspace.stats import Stats
 from sessionary.workspace.stores import KINDS, check_folder, check_store, is_home, layout_in
-from sessionary.workspace.workspace import Stats, Target, Workspace
+from sessionary.workspace.workspace import Target, Workspace
 
 __all__ = [
     "KINDS",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +22,7 @@ from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
 from sessionary.workspace.failures import gathered
 from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
+from sessionary.workspace.stats import Stats
 from sessionary.workspace.stores import IN_PROJECTS
 
 if TYPE_CHECKING:
@@ -60,26 +59,6 @@ if TYPE_CHECKING:
 
 Target = SessionRef | Path
 """A session, or a file of messages or events wherever it lies."""
-
-
-@dataclass(slots=True)
-class Stats:
-    """What sessions add up to.
-
-    Attributes:
-        sessions, messages, turns: their numbers.
-        size: bytes.
-        first, last: the earliest and the latest time of a last change; None if none is known.
-        health: the number of sessions of each health.
-    """
-
-    sessions: int = 0
-    messages: int = 0
-    turns: int = 0
-    size: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
-    health: Counter[str] = field(default_factory=Counter)
 
 
 class Workspace(Sessions):
@@ -563,17 +542,7 @@ class Workspace(Sessions):
 
     def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
         """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
-        stats = Stats()
-        for one in self.summaries() if summaries is None else summaries:
-            stats.sessions += 1
-            stats.messages += one.messages
-            stats.turns += one.turns
-            stats.size += one.size
-            stats.health[one.health] += 1
-            if one.updated is not None:
-                stats.first = min(stats.first or one.updated, one.updated)
-                stats.last = max(stats.last or one.updated, one.updated)
-        return stats
+        return Stats.of(self.summaries() if summaries is None else summaries)
 
     def prices(self) -> Prices:
         """The prices of models: those of the user, and those of the package.
