@@ -38,6 +38,7 @@ from benchmarks import (
     sync_cosmos,
     sync_objects,
     turns,
+    viewer,
     work,
 )
 from benchmarks.harness import Benchmark, forget_freed, settle
@@ -70,6 +71,7 @@ ALL: tuple[Benchmark, ...] = (
     *sync_cosmos.BENCHMARKS,
     *sync_objects.BENCHMARKS,
     *startup.BENCHMARKS,
+    *viewer.BENCHMARKS,
 )
 
 # Measured before anything else: after many files were deleted, ext4 looks long for the inode of a new one (see

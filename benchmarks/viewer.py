@@ -1,24 +1,27 @@
 """What the page of `sessionary serve` takes in Chromium: a long list, long sessions, search while the user types.
 
 Times of the page are those of its own clock, from the start of its navigation or from the input event of the last key,
-to the frame that shows the result. agentsview is installed into the folder of the benchmark and reads the same store.
+to the frame that shows the result.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.agent_stores import FREQUENT, write_stores
-from benchmarks.harness import Measurement, settle
+from benchmarks.harness import Benchmark, Limit, Measurement, Row, settle
+from benchmarks.samples import messages, write_session
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,8 +33,7 @@ RARE = "xylographer"
 """A word of the last answer of the oldest session, which is searched last."""
 LONG, LARGE = 3_000, 100_000_000
 ROUNDS = 7
-AGENTSVIEW = "agentsview==0.46.1"
-_PATIENCE = 60_000
+_PATIENCE = 300_000
 _IDLE = 5
 
 # Notes when the first row, the whole list, a message and a hit are on the screen. A task behind a frame runs when that
@@ -50,9 +52,14 @@ new MutationObserver(() => {
   if (document.querySelector("body.ready a.session")) painted("list");
   if (document.querySelector("body.complete a.session")) painted("complete");
   if (document.querySelector("article.message")) painted("message");
+  if (document.querySelector(".live")?.textContent === "following") painted("whole");
+  const last = document.querySelector(".transcript .room > :last-child");
+  if (last && last.ariaPosInSet === last.ariaSetSize) painted("last");
   if (document.querySelector("a.hit mark")) painted("hit");
 }).observe(document, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
-addEventListener("input", () => { seen = {}; seen.key = performance.now(); }, true);
+const begun = () => { seen = {}; seen.key = performance.now(); };
+addEventListener("input", begun, true);
+addEventListener("keydown", (event) => { if (event.key === "G") begun(); }, true);
 """
 
 # Playwright's own waiting evaluates text in the page, which the policy of the page forbids.
@@ -152,42 +159,54 @@ def _empty(browser: Browser, server: _Server) -> float:
 
 
 def _list(place: Path) -> list[Measurement]:
-    """A long list: usable, complete, scrolled."""
+    """A long list: usable, scrolled, idle."""
     home = place / "home"
     write_stores(home, SESSIONS, SIZE)
     settle()
-    with _chromium() as browser:
-        with _serving(home, place / "cache") as server, _page(browser) as page:
-            page.goto(server.link)  # the first catalogue
-            _seen(page, "complete")
-            first = time.monotonic()
-        with _serving(home, place / "cache") as server:
-            usable, complete, longest = [], [], []
-            for _ in range(ROUNDS):
-                idle = _empty(browser, server)
-                with _page(browser) as page:
-                    page.goto(server.link)
-                    usable.append(_seen(page, "list") - idle)
-                    complete.append(_seen(page, "complete") - idle)
-                    longest.append(_scrolled(page))
-            memory = server.memory()
-            busy = server.busy()
+    _catalogued(home, place / "cache")
+    usable, complete, longest = [], [], []
+    with _chromium() as browser, _serving(home, place / "cache") as server:
+        _rows(server)
+        for _ in range(ROUNDS):
+            empty = _empty(browser, server)
             with _page(browser) as page:
                 page.goto(server.link)
-                _seen(page, "complete")
-                time.sleep(2)
-                busy = server.busy()
-                time.sleep(_IDLE)
-                busy = server.busy() - busy
-    del first
+                usable.append(_seen(page, "list") - empty)
+                complete.append(_seen(page, "complete") - empty)
+                longest.append(_scrolled(page))
+        with _page(browser) as page:
+            page.goto(server.link)
+            _seen(page, "complete")
+            time.sleep(_IDLE)  # a second after it was loaded, the page has the list refreshed
+            before = server.busy()
+            time.sleep(_IDLE)
+            busy = server.busy() - before
     return [
-        Measurement(
-            median(usable),
-            f"{min(usable):.0f} to {max(usable):.0f} ms; all of them {median(complete):.0f} ms",
-        ),
-        Measurement(median(longest), f"longest task, {min(longest):.0f} to {max(longest):.0f} ms"),
-        Measurement(100 * busy / _IDLE, f"{busy:.2f} s of processor time in {_IDLE} s; {memory:.0f} MiB"),
+        Measurement(median(usable), f"{_range(usable)}; with all rows {median(complete):.0f} ms"),
+        Measurement(median(longest), _range(longest)),
+        Measurement(100 * busy / _IDLE, f"{busy:.2f} s of processor time in {_IDLE} s"),
     ]
+
+
+def _catalogued(home: Path, cache: Path) -> float:
+    """Seconds from the start of the server, with nothing catalogued, until its list has all sessions."""
+    start = time.perf_counter()
+    with _serving(home, cache) as server:
+        _rows(server)
+        return time.perf_counter() - start
+
+
+def _rows(server: _Server) -> list[dict[str, Any]]:
+    """The rows of the list, once the server has it."""
+    token = server.link.partition("#token=")[2]
+    asked = urllib.request.Request(f"{server.root}api/sessions", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(asked) as answer:
+        _, *groups = map(json.loads, answer)
+    return [row for group in groups for row in group]
+
+
+def _range(milliseconds: Sequence[float]) -> str:
+    return f"{min(milliseconds):.0f} to {max(milliseconds):.0f} ms"
 
 
 def _scrolled(page: Page) -> float:
@@ -210,24 +229,33 @@ def _search(place: Path) -> list[Measurement]:
     paths = write_stores(home, SEARCHED, SEARCHED_SIZE).paths
     _end_with(next(path for path in paths if "projects" in path.parts), RARE)
     settle()
+    _catalogued(home, place / "cache")
     common, rare, after = [], [], []
-    with _chromium() as browser, _serving(home, place / "cache") as server, _page(browser) as page:
+    with (
+        _chromium() as browser,
+        _serving(home, place / "cache") as server,
+        _page(browser) as page,
+    ):
         page.goto(server.link)
         _seen(page, "complete")
-        time.sleep(3)
+        time.sleep(_IDLE)
         for _ in range(ROUNDS):
             common.append(_typed(page, FREQUENT))
             rare.append(_typed(page, RARE))
+            page.fill("#search", "")
+            page.wait_for_timeout(300)
             page.fill("#search", f"no{RARE}")
             page.wait_for_timeout(100)
             after.append(_typed(page, FREQUENT, clear=False))
     more = [late - alone for late, alone in zip(after, common, strict=True)]
     total = sum(path.stat().st_size for path in paths)
-    what = f"{len(paths):,} files, {total / 1e6:.0f} MB"
     return [
-        Measurement(median(common), f"{min(common):.0f} to {max(common):.0f} ms; {what}"),
-        Measurement(median(rare), f"{min(rare):.0f} to {max(rare):.0f} ms"),
-        Measurement(median(more), f"{min(more):.0f} to {max(more):.0f} ms"),
+        Measurement(
+            median(common),
+            f"{_range(common)}; {len(paths):,} files, {total / 1e6:.0f} MB",
+        ),
+        Measurement(median(rare), f"{_range(rare)}, only in the session that is searched last"),
+        Measurement(median(more), _range(more)),
     ]
 
 
@@ -241,8 +269,109 @@ def _typed(page: Page, word: str, *, clear: bool = True) -> float:
 
 
 def _end_with(path: Path, word: str) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    at = max(number for number, line in enumerate(lines) if FREQUENT.encode() in line)
-    lines[at] = lines[at].replace(FREQUENT.encode(), word.encode())
-    path.write_bytes(b"".join(lines))
-    os.utime(path, (0, 0))
+    """Write a word into the last answer of a session."""
+    before, _, after = path.read_bytes().rpartition(FREQUENT.encode())
+    path.write_bytes(before + word.encode() + after)
+
+
+def _long(place: Path) -> list[Measurement]:
+    """A session of many messages, and one of many bytes."""
+    home = place / "home"
+    write_session(home / "projects" / "-home-u-app" / "sessions" / "long", messages(LONG))
+    truth = write_stores(home, 2, LARGE)
+    large = max(truth.paths, key=lambda path: path.stat().st_size)
+    settle()
+    _catalogued(home, place / "cache")
+    usable, jump, opened = [], [], []
+    with _chromium() as browser, _serving(home, place / "cache") as server:
+        for _ in range(ROUNDS):
+            empty = _empty(browser, server)
+            with _page(browser) as page:
+                _open(page, server, "long")
+                usable.append(_seen(page, "message") - empty)
+                _seen(page, "whole")
+                page.locator(".transcript").focus()
+                page.keyboard.press("G")
+                jump.append(_seen(page, "last") - float(page.evaluate("seen.key")))
+            with _page(browser) as page:
+                _open(page, server, large.stem[-36:])
+                opened.append(_seen(page, "message"))
+        with _page(browser) as page:
+            _open(page, server, large.stem[-36:])
+            _seen(page, "whole")
+            memory = server.memory()
+    return [
+        Measurement(median(usable), _range(usable)),
+        Measurement(median(jump), _range(jump)),
+        Measurement(
+            median(opened),
+            f"{_range(opened)}; {large.stat().st_size / 1e6:.0f} MB of {large.parts[-2][:8]}",
+        ),
+        Measurement(memory, "at most, after all of it was read"),
+    ]
+
+
+def _open(page: Page, server: _Server, session: str) -> None:
+    """Load the page at the address of a session."""
+    key = next(row["key"] for row in _rows(server) if row["id"] == session)
+    page.goto(server.link)  # from now on this tab has the token
+    _seen(page, "complete")
+    page.evaluate(f"location.hash = '#/s/{key}'")
+    page.reload()
+
+
+_EMPTY = "an empty page of the same server"
+BENCHMARKS = (
+    Benchmark(
+        "viewer-list",
+        (
+            Row(
+                f"`sessionary serve`, {SESSIONS:,} sessions: the list is usable",
+                _EMPTY,
+                Limit(150, unit=" ms more"),
+            ),
+            Row("the longest task while it is scrolled", "-", Limit(50, unit=" ms")),
+            Row(
+                "processor time of the server while nothing happens",
+                "-",
+                Limit(0.5, unit=" %"),
+            ),
+        ),
+        _list,
+    ),
+    Benchmark(
+        "viewer-search",
+        (
+            Row(
+                "`sessionary serve`, search as you type: key to first row, a word of every answer",
+                "-",
+                Limit(150, unit=" ms"),
+            ),
+            Row("the same, a word of one session", "-", Limit(300, unit=" ms")),
+            Row(
+                "what a search that is superseded adds to the next one",
+                "-",
+                Limit(20, unit=" ms"),
+            ),
+        ),
+        _search,
+    ),
+    Benchmark(
+        "viewer-session",
+        (
+            Row(
+                f"`sessionary serve`, a session of {LONG:,} messages is usable",
+                _EMPTY,
+                Limit(200, unit=" ms more"),
+            ),
+            Row("jump to its last message", "-", Limit(100, unit=" ms")),
+            Row(
+                "a session of 100 MB is open, the page included",
+                "-",
+                Limit(1000, unit=" ms"),
+            ),
+            Row("the memory of the server after that", "-", Limit(150, unit=" MiB")),
+        ),
+        _long,
+    ),
+)

@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,15 @@ def opened(page: Any, link: str) -> None:
     page.goto("about:blank")  # a link that differs in its fragment alone would not load the page
     page.goto(link)
     page.wait_for_selector("body.ready.complete")
+
+
+@contextmanager
+def showing(page: Any, *arguments: Any) -> Iterator[None]:
+    """The page of a server; it is left before the server ends, since the next one refuses its token."""
+    with serving(*arguments) as process:
+        opened(page, line(process))
+        yield
+        page.goto("about:blank")
 
 
 def focused(page: Any) -> str:
@@ -105,8 +116,7 @@ def test_stars_and_tags_are_shown_and_filter_with_counts(tmp_path: Path, page: A
 def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path: Path, page: Any) -> None:
     files = [write(tmp_path / "home", f"s{number}", f"Session {number}", turn(number)) for number in range(3)]
     titles = page.locator("a.unread .title")
-    with serving(tmp_path, "--no-open") as process:
-        opened(page, line(process))
+    with showing(page, tmp_path, "--no-open"):
         assert titles.count() == 0
         with page.expect_response("**/read"):
             page.locator("a.session", has_text="Session 0").click()
@@ -115,8 +125,7 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
         with file.open("ab") as opened_file:
             added = {"role": "assistant", "content": "more", "timestamp": later}
             opened_file.write(json.dumps(added).encode() + b"\n")
-    with serving(tmp_path, "--no-open") as process:
-        opened(page, line(process))
+    with showing(page, tmp_path, "--no-open"):
         assert sorted(titles.all_inner_texts()) == ["Session 0", "Session 1"]
         assert page.inner_text("#count") == "3 sessions · 2 unread"
         page.select_option("[aria-label=Mark]", "unread")
@@ -124,12 +133,10 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
             page.locator("a.session", has_text="Session 1").click()
         assert titles.all_inner_texts() == ["Session 0"]
         assert page.locator("a.session").count() == 2  # what is being read stays in the list
-    with serving(tmp_path, "--no-open", "--read-only") as process:
-        opened(page, line(process))
+    with showing(page, tmp_path, "--no-open", "--read-only"):
         assert titles.all_inner_texts() == ["Session 0"]
         assert page.locator("#all-read").is_hidden()
-    with serving(tmp_path, "--no-open") as process:
-        opened(page, line(process))
+    with showing(page, tmp_path, "--no-open"):
         with page.expect_response("**/read"):
             page.click("#all-read")
         assert titles.count() == 0
@@ -155,7 +162,8 @@ def test_the_link_of_the_next_start_works_in_the_same_tab(tmp_path: Path, page: 
     write(tmp_path / "home", "one", "One", turn(1))
     for title in ("One", "Two"):
         with serving(tmp_path, "--no-open") as process:
-            page.goto(line(process))
+            with page.expect_response("**/api/refresh"):  # later requests of the first page would be refused
+                page.goto(line(process))
             page.wait_for_selector(f"a.session:has-text('{title}')")
             assert "#token" not in page.url
         if title == "One":

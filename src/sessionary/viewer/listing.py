@@ -12,7 +12,7 @@ from sessionary.model import Summary
 from sessionary.workspace import documents
 from sessionary.workspace.prices import Prices
 
-FIRST, FURTHER = 60, 2_000
+FIRST, FURTHER = 60, 250
 """Rows in the first group and in all others."""
 
 _UNSHOWN = ("agent", "path", "turn_count", "stated_cost")

@@ -53,7 +53,7 @@ async function pieces(path, signal, end, take) {
     if (done) return;
     const found = (rest + value).split(end);
     rest = found.pop();
-    for (const one of found) take(one);
+    for (const one of found) await take(one);
   }
 }
 

@@ -7,6 +7,9 @@ import { VirtualList } from "./virtual.js";
 export { HEALTH, projectOf };
 const HEIGHT = 62, SOON = 300, APART = 5000;
 
+// The first rows are on the screen before the others are taken; a page in the background paints nothing.
+const painted = () => new Promise((done) => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
+
 export class SessionList {
   constructor(open) {
     this.open = open;
@@ -31,12 +34,13 @@ export class SessionList {
 
   async read(shown = () => {}) {
     const since = this.version, first = !this.rows.length;
-    let head = null, rows = [];
+    const rows = [];
+    let head = null;
     await lines(`/api/sessions?since=${since}`, (found) => {
       if (!head) head = found;
       else {
-        rows = rows.concat(found);
-        if (first && rows.length === found.length) { this.take(rows, head, rows.length < head.total); shown(); }
+        rows.push(...found);
+        if (first && rows.length === found.length) { this.take(rows.slice(), head, rows.length < head.total); shown(); return painted(); }
       }
     });
     const changed = new Set(rows.map((row) => row.key));
