@@ -38,6 +38,7 @@ def _peers(place: Path) -> list[Measurement]:
     log += ["--output", str(user / "pages")]
     works = [_first(user, command) for command in (ours, claude, resume, view, log)]
     both, one, *theirs = by_turns(works, 1)
+    subprocess.run([f"{programs}/agentsview", "daemon", "stop"], env=_environment(user), check=False)
     words = (
         f"{truth.sessions.total():,} files; it counts no tokens",
         "it counts tokens",
@@ -64,15 +65,18 @@ def _first(user: Path, command: list[str]) -> Work:
     def once() -> float:
         for name in _STATE:
             shutil.rmtree(user / name, ignore_errors=True)
-        environment = {"HOME": str(user), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         start = time.perf_counter()
         try:
-            subprocess.run(command, env=environment, capture_output=True, check=True, timeout=LIMIT)
+            subprocess.run(command, env=_environment(user), capture_output=True, check=True, timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return LIMIT
         return time.perf_counter() - start
 
     return once
+
+
+def _environment(user: Path) -> dict[str, str]:
+    return {"HOME": str(user), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
 _WORK = f"first catalogue of {SESSIONS:,} sessions of Claude Code and Codex (1 GB), a new process"
