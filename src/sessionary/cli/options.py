@@ -58,11 +58,20 @@ def one_format(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
 
 def as_json(what: str, line: str) -> Callable[[Command], Command]:
     """The options ``--json`` (all in one document) and ``--jsonl`` (a stream of lines), which exclude each other."""
+    text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
+    return together(
+        click.option("--json", "json_", is_flag=True, callback=one_format, help=text),
+        click.option("--jsonl", is_flag=True, callback=one_format, help=texts),
+    )
+
+
+def together(*some: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one, in the order of the help."""
 
     def decorate(command: Command) -> Command:
-        text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
-        command = click.option("--jsonl", is_flag=True, callback=one_format, help=texts)(command)
-        return click.option("--json", "json_", is_flag=True, callback=one_format, help=text)(command)
+        for option in reversed(some):
+            command = option(command)
+        return command
 
     return decorate
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, output, project_options
+from sessionary.cli import changing, completing, options, output, project_options
 from sessionary.cli.brainstorm import render
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid
@@ -17,8 +17,6 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.texts import LANGUAGES, saved, say
 from sessionary.layouts.clock import believed
 from sessionary.model import Problem
-
-Command = TypeVar("Command", bound=Any)
 
 
 def _slugs(ctx: click.Context) -> list[str]:
@@ -43,26 +41,22 @@ lang = click.option(
 questions = click.option("-q", "--question", "questions", multiple=True, help="A question; may be repeated.")
 
 
-def scores(command: Command) -> Command:
-    """The options that set score and phase."""
-    axes = f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}."
-    for option in (
-        click.option("--phase", type=click.Choice(PHASES), help="The current phase."),
-        click.option("--axis", "axes", multiple=True, metavar="NAME=N", help=axes),
-        click.option("--ems", type=click.IntRange(0, 100), help="The current score."),
-    ):
-        command = option(command)
-    return command
-
-
-def settings(command: Command) -> Command:
-    """The options that set score, phase, persona and mode."""
-    for option in (
-        click.option("--mode", type=click.Choice(MODES), help="Facilitation mode from now on."),
-        click.option("--persona", type=click.Choice(PERSONAS), help="Facilitator from now on."),
-    ):
-        command = option(command)
-    return scores(command)
+scores = options.together(
+    click.option("--ems", type=click.IntRange(0, 100), help="The current score."),
+    click.option(
+        "--axis",
+        "axes",
+        multiple=True,
+        metavar="NAME=N",
+        help=f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}.",
+    ),
+    click.option("--phase", type=click.Choice(PHASES), help="The current phase."),
+)
+settings = options.together(
+    scores,
+    click.option("--persona", type=click.Choice(PERSONAS), help="Facilitator from now on."),
+    click.option("--mode", type=click.Choice(MODES), help="Facilitation mode from now on."),
+)
 
 
 def set_by(values: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import homes, output
+from sessionary.cli import homes, options, output
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import harmless, shell_line
@@ -73,9 +73,7 @@ def local(*, quiet: bool = False) -> Callable[[Callable[..., int]], Callable[...
         ) -> int:
             return command(select=partial(here_of, home, root, settings_path, quiet), **others)
 
-        for option in reversed((*_LOCAL, _QUIET) if quiet else _LOCAL):
-            run = option(run)
-        return run
+        return options.together(*_LOCAL, *([_QUIET] if quiet else ()))(run)
 
     return decorate
 

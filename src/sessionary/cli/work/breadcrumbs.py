@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,24 +20,20 @@ from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.costs import summarise
 from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.records import WorkSession, crumb_document
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem
 
-
-def _selection(command: places.Command) -> places.Command:
-    """The options that select breadcrumbs; see `_selected`."""
-    for option in (
-        click.option("--include-children", is_flag=True, help="Include all sessions below it."),
-        click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest."),
-        click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest."),
-    ):
-        command = option(command)
-    return command
+_selection = options.together(
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest."),
+    click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest."),
+    click.option("--include-children", is_flag=True, help="Include all sessions below it."),
+)
 
 
 def _selected(
     session: str,
-    root: Path | None,
+    store: WorkStore,
     *,
     limit: int | None,
     tail: int | None,
@@ -48,7 +43,6 @@ def _selected(
     """A session, its breadcrumbs, optionally with those of all sessions below it, and problems of reading."""
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")
-    store = places.store_at(root)
     top = store.find(session)
     sessions, problems = places.family_of(store, top, below=include_children)
     found, more = places.crumbs_of(store, sessions, depth=depth)
@@ -62,14 +56,14 @@ def _selected(
     "sessionary work breadcrumbs db5b5fab --json | jq -r '.[].prompt'",
 )
 @places.session
-@places.root
+@places.on_store
 @click.option("--summary", is_flag=True, help="Only the totals.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="Only this depth level.")
 @_selection
 @options.as_json("them", "one breadcrumb")
 def breadcrumbs_command(
     session: str,
-    root: Path | None,
+    store: WorkStore,
     summary: bool,
     depth: int | None,
     include_children: bool,
@@ -84,7 +78,7 @@ def breadcrumbs_command(
     """
     if summary and jsonl:
         raise click.UsageError("--summary is not a list; use --json")
-    top, found, problems = _selected(session, root, include_children=include_children, depth=depth, **which)
+    top, found, problems = _selected(session, store, include_children=include_children, depth=depth, **which)
     if json_ and summary:
         output.value(summarise([crumb for crumb, _ in found]))
     elif json_ or jsonl:
@@ -128,18 +122,18 @@ def _summed(top: WorkSession, found: places.Owned) -> Iterator[str]:
     "sessionary work timeline latest --json | jq -r '.events[] | .time'",
 )
 @places.session
-@places.root
+@places.on_store
 @_selection
 @options.as_json("them", "one event")
 def timeline_command(
-    session: str, root: Path | None, include_children: bool, json_: bool, jsonl: bool, **which: Any
+    session: str, store: WorkStore, include_children: bool, json_: bool, jsonl: bool, **which: Any
 ) -> int:
     """Show the events of a work session in time.
 
     At the right is the time since the previous event. The line at the top shows the distribution of the
     events: each mark is one or more of them.
     """
-    top, found, problems = _selected(session, root, include_children=include_children, **which)
+    top, found, problems = _selected(session, store, include_children=include_children, **which)
     times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
     if json_ or jsonl:
         document = {"session_id": top.session_id, "events": _events(found, times)}
@@ -205,7 +199,7 @@ def breadcrumb_command() -> None:
     "    --response 'The left one' --kind decision --tag routing",
     group=breadcrumb_command,
 )
-@places.root
+@places.on_store
 @click.option("--cookie", required=True, metavar="ID", help="The cookie: the whole id of the session.")
 @click.option("--prompt", required=True, metavar="TEXT", help="The question, or a note.")
 @click.option("--response", default="", metavar="TEXT", help="The answer.")
@@ -217,7 +211,7 @@ def breadcrumb_command() -> None:
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag to find it by; may be repeated.")
 @options.json_result
 def add_command(
-    root: Path | None,
+    store: WorkStore,
     cookie: str,
     prompt: str,
     response: str,
@@ -234,7 +228,6 @@ def add_command(
 
     There is no undo: the message may have been applied already.
     """
-    store = places.store_at(root)
     try:  # a shortened cookie is refused: a typing error could name another session
         session = store.load(cookie)
     except NotFound as error:
@@ -271,16 +264,15 @@ def add_command(
 @command("move", "sessionary work breadcrumb move latest db5b5fab", group=breadcrumb_command)
 @click.argument("folder", metavar="FOLDER")
 @places.session
-@places.root
+@places.on_store
 @options.json_result
-def move_command(folder: str, session: str, root: Path | None, json_: bool) -> int:
+def move_command(folder: str, session: str, store: WorkStore, json_: bool) -> int:
     """Move breadcrumbs that belong to no session into one.
 
     FOLDER is a folder below the sessions that has breadcrumbs but is not a session: a sender created it under
     a wrong session id. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers
     of the session apply the breadcrumbs. There is no undo.
     """
-    store = places.store_at(root)
     session_id = store.resolve(session)
     moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)
     text = one_line(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")

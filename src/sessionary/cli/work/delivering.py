@@ -11,7 +11,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +25,7 @@ from sessionary.cli.work.mailbox_cmd import show_pending
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox.mailbox import ATTEMPTS, INTERVAL, SHORTEST_INTERVAL, TIMEOUT, Mailbox, Report
 
 Handler = Callable[[Breadcrumb], dict[str, Any] | None]
@@ -59,41 +59,35 @@ _exec = click.option(
 )
 
 
-def _settings(command: places.Command) -> places.Command:
-    """The options that `Mailbox` has too, as arguments of the same names."""
-    for option in (
-        click.option(
-            "--take-over", is_flag=True, help="Consume on this device from now on, in place of another one."
-        ),
-        click.option(
-            "--timeout",
-            type=Finite(0),
-            default=TIMEOUT,
-            show_default=True,
-            metavar="SECONDS",
-            help="How long to wait for another process of this consumer.",
-        ),
-        click.option(
-            "--max-attempts",
-            type=click.IntRange(1),
-            default=ATTEMPTS,
-            show_default=True,
-            metavar="N",
-            help="Give a message up after N failures.",
-        ),
-        click.option(
-            "--at-most-once",
-            "delivery",
-            flag_value="at_most_once",
-            default="at_least_once",
-            help="Never repeat a message after a crash; give it up instead.",
-        ),
-        click.option(
-            "--shared", is_flag=True, help="Allow several processes of this consumer at the same time."
-        ),
-    ):
-        command = option(command)
-    return command
+_settings = options.together(  # those that `Mailbox` has too, as arguments of the same names
+    click.option("--shared", is_flag=True, help="Allow several processes of this consumer at the same time."),
+    click.option(
+        "--at-most-once",
+        "delivery",
+        flag_value="at_most_once",
+        default="at_least_once",
+        help="Never repeat a message after a crash; give it up instead.",
+    ),
+    click.option(
+        "--max-attempts",
+        type=click.IntRange(1),
+        default=ATTEMPTS,
+        show_default=True,
+        metavar="N",
+        help="Give a message up after N failures.",
+    ),
+    click.option(
+        "--timeout",
+        type=Finite(0),
+        default=TIMEOUT,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for another process of this consumer.",
+    ),
+    click.option(
+        "--take-over", is_flag=True, help="Consume on this device from now on, in place of another one."
+    ),
+)
 
 
 @command(
@@ -104,7 +98,7 @@ def _settings(command: places.Command) -> places.Command:
     "sessionary work consume db5b5fab --consumer audit --json | jq .applied",
 )
 @places.session
-@places.root
+@places.on_store
 @_exec
 @places.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Apply at most N messages.")
@@ -115,7 +109,7 @@ def _settings(command: places.Command) -> places.Command:
 @options.json_result
 def consume_command(
     session: str,
-    root: Path | None,
+    store: WorkStore,
     command: str | None,
     consumer: str,
     limit: int | None,
@@ -139,7 +133,7 @@ def consume_command(
 
     There is no undo: applied messages stay applied.
     """
-    session_id, folder = places.resolved(root, session)
+    session_id, folder = places.resolved(store, session)
     if dry_run:
         return show_pending(folder, session_id, consumer, limit, json_)
     document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
@@ -202,7 +196,7 @@ def _as_object(report: Report) -> dict[str, Any]:
     "sessionary work watch db5b5fab --json | jq --unbuffered -r .prompt",
 )
 @places.session
-@places.root
+@places.on_store
 @_exec
 @places.consumer
 @click.option(
@@ -217,7 +211,7 @@ def _as_object(report: Report) -> dict[str, Any]:
 @click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one message per line.")
 def watch_command(
     session: str,
-    root: Path | None,
+    store: WorkStore,
     command: str | None,
     consumer: str,
     interval: float,
@@ -232,7 +226,7 @@ def watch_command(
 
     There is no undo: applied messages stay applied.
     """
-    session_id, folder = places.resolved(root, session)
+    session_id, folder = places.resolved(store, session)
     if command is not None:
         handler = running(command, session_id, output.aside if json_ else _print_at_once)
     else:

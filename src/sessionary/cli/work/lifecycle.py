@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from sessionary.cli import options, output
@@ -13,6 +11,7 @@ from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
 from sessionary.layouts.maestro.records import WorkSession, document_of
 from sessionary.layouts.maestro.sharing import check_mode, share
+from sessionary.layouts.maestro.store import WorkStore
 
 
 class Mode(click.ParamType[int]):
@@ -32,7 +31,7 @@ class Mode(click.ParamType[int]):
     "sessionary work start --purpose 'Rewrite the checkout'",
     "sessionary work start --type work_track --entity track_id=T-1 --json",
 )
-@places.root
+@places.on_store
 @click.option(
     "--type", "type_", default="work_task", show_default=True, metavar="TYPE", help="work_track, fix, …"
 )
@@ -54,7 +53,7 @@ class Mode(click.ParamType[int]):
 )
 @options.json_result
 def start_command(
-    root: Path | None,
+    store: WorkStore,
     type_: str,
     purpose: str | None,
     parent: str | None,
@@ -70,7 +69,6 @@ def start_command(
 
     There is no undo; `work close` and `work fail` end it.
     """
-    store = places.store_at(root)
     session = store.create(
         type_,
         None if parent is None else store.resolve(parent),
@@ -106,16 +104,16 @@ def _changing(name: str, words: str, more: str = "", option: click.Option | None
     """
 
     @places.session
-    @places.root
+    @places.on_store
     @options.json_result
-    def command(session: str, root: Path | None, json_: bool, **given: str | None) -> int:
-        store = places.store_at(root)
+    def command(session: str, store: WorkStore, json_: bool, **given: str | None) -> int:
         session_id = store.resolve(session)
         before = store.load(session_id).status
         changed: WorkSession = getattr(store, name)(session_id, **given)
         output.shown(document_of(changed), places.changed(changed), json_=json_)
         undo = "interrupt" if name == "resume" and before == "interrupted" else _UNDO.get(name)
         if undo is not None and not json_:
+            root = click.get_current_context().params["root"]
             where = [] if root is None else ["--root", str(root)]
             print_command("undo", shell_line(["sessionary", "work", undo, changed.session_id, *where]))
         return 0

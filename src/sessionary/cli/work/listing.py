@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -36,7 +35,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
     "sessionary work list --status running --sort-by created",
     "sessionary work list --json | jq -r '.[] | .session_id + \" \" + .state'",
 )
-@places.root
+@places.on_store
 @click.option("--type", "type_", metavar="TYPE", help="Only this type: work_track, work_task, fix, …")
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status.")
 @click.option("--since", type=When(), metavar="TIME", help="Created since: 3d, yesterday, 2026-03-14.")
@@ -51,7 +50,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
 @options.as_json("the sessions", "one session")
 def list_command(
-    root: Path | None,
+    store: WorkStore,
     type_: str | None,
     status: str | None,
     since: datetime | None,
@@ -66,7 +65,6 @@ def list_command(
     Sub-work is listed too. The id in the list, or its beginning, names the session. WHEN is the last change;
     with `--sort-by created` the creation.
     """
-    store = places.store_at(root)
     scan = store.scan()
     folders = {id(session): folder for session, folder in zip(scan.sessions, scan.folders, strict=True)}
     found = [
@@ -107,7 +105,7 @@ def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
     "sessionary work tree --depth 1 --show-breadcrumbs",
     "sessionary work tree --json | jq '.[] | select(.flag == \"orphan\")'",
 )
-@places.root
+@places.on_store
 @click.option(
     "--depth", type=click.IntRange(0), metavar="N", help="Maximum depth; 0 shows only top-level sessions."
 )
@@ -115,14 +113,13 @@ def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
 @click.option("--show-breadcrumbs", is_flag=True, help="Show the number of breadcrumbs.")
 @options.as_json("the sessions", "one session")
 def tree_command(
-    root: Path | None, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool
+    store: WorkStore, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool
 ) -> int:
     """Show work sessions below their parents.
 
     A session whose parent is missing is shown at the top with a note, and so is one that is its own ancestor,
     which can result from edited files.
     """
-    store = places.store_at(root)
     scan = store.scan()
     tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]
     nodes = [(node.session, node.flag, level) for top in tops for node, level in top.walk()]

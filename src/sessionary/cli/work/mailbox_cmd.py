@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from sessionary.cli.text import one_line
 from sessionary.cli.work import places, render
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro.records import crumb_document
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox.consumers import statuses_of
 from sessionary.mailbox.mailbox import Mailbox, Status
 
@@ -27,12 +27,12 @@ def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
     """The options of a command on one consumer; it is given the open mailbox, and the names of session and consumer."""
 
     @functools.wraps(command)
-    def called(session: str, root: Path | None, consumer: str, **rest: Any) -> int:
-        session_id, folder = places.resolved(root, session)
+    def called(session: str, store: WorkStore, consumer: str, **rest: Any) -> int:
+        session_id, folder = places.resolved(store, session)
         with Mailbox(folder, consumer) as box:
             return command(box, {"session_id": session_id, "consumer": consumer}, **rest)
 
-    return places.session(places.root(places.consumer(options.json_result(called))))
+    return places.session(places.on_store(places.consumer(options.json_result(called))))
 
 
 @command(
@@ -41,18 +41,18 @@ def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
     "sessionary work pending db5b5fab --json | jq '.messages[].prompt'",
 )
 @places.session
-@places.root
+@places.on_store
 @places.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the first N messages.")
 @options.as_json("them", "one message")
 def pending_command(
-    session: str, root: Path | None, consumer: str, limit: int | None, json_: bool, jsonl: bool
+    session: str, store: WorkStore, consumer: str, limit: int | None, json_: bool, jsonl: bool
 ) -> int:
     """Show pending messages, in the order in which they will be applied. Nothing is applied.
 
     Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
-    session_id, folder = places.resolved(root, session)
+    session_id, folder = places.resolved(store, session)
     return show_pending(folder, session_id, consumer, limit, json_, jsonl)
 
 
@@ -81,14 +81,14 @@ def show_pending(
     "sessionary work status db5b5fab --json | jq '.consumers[].dead'",
 )
 @places.session
-@places.root
+@places.on_store
 @options.as_json("them", "one consumer")
-def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) -> int:
+def status_command(session: str, store: WorkStore, json_: bool, jsonl: bool) -> int:
     """Show the mailbox of a work session: applied, pending and failed messages of each consumer.
 
     Exit code 13: some files are not messages, or a log is damaged or has lost lines.
     """
-    session_id, folder = places.resolved(root, session)
+    session_id, folder = places.resolved(store, session)
     statuses = statuses_of(folder)
     if json_ or jsonl:
         found = [render.consumer_object(status) for status in statuses]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -61,7 +62,7 @@ def _check_root(ctx: click.Context, _: click.Parameter, value: Path | None) -> P
     return value
 
 
-root = click.option(
+_root = click.option(
     "--root",
     metavar="DIR",
     type=click.Path(path_type=Path),
@@ -69,6 +70,16 @@ root = click.option(
     is_eager=True,  # other parameters are resolved in it
     help="The folder of the work sessions, or of their project.  [default: docs/sessions]",
 )
+
+
+def on_store(command: Callable[..., int]) -> Callable[..., int]:
+    """The option --root, for a command that is given the store of that folder."""
+
+    @functools.wraps(command)
+    def called(root: Path | None, **rest: Any) -> int:
+        return command(store=store_at(root), **rest)
+
+    return _root(called)
 
 
 def _ids(ctx: click.Context) -> list[str]:
@@ -119,9 +130,8 @@ def context(words: str) -> Callable[[Command], Command]:
     )
 
 
-def resolved(folder: Path | None, word: str) -> tuple[str, str]:
-    """The id and the folder of the session that a word names, in the store of this folder."""
-    store = store_at(folder)
+def resolved(store: WorkStore, word: str) -> tuple[str, str]:
+    """The id and the folder of the session that a word names."""
     session_id = store.resolve(word)
     return session_id, store.folder(session_id)
 

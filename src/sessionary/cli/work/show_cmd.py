@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -59,7 +58,7 @@ class Whole:
     "sessionary work show db5b5fab --json | jq .statistics",
 )
 @places.session
-@places.root
+@places.on_store
 @click.option("--all", "all_", is_flag=True, help=f"Show all breadcrumbs, not only the last {LAST}.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N breadcrumbs.")
 @click.option("--export-json", metavar="FILE", help="Write everything as JSON to FILE, which must not exist.")
@@ -67,7 +66,7 @@ class Whole:
 @options.json_result
 def show_command(
     session: str,
-    root: Path | None,
+    store: WorkStore,
     all_: bool,
     tail: int | None,
     export_json: str | None,
@@ -82,7 +81,7 @@ def show_command(
     """
     if all_ and tail is not None:
         raise click.UsageError("--all and --tail exclude each other")
-    whole = look_at(places.store_at(root), session)
+    whole = look_at(store, session)
     if export_json is not None:
         _export(export_json, encode_document(sanitize(_as_object(whole))))
     if export_md is not None:

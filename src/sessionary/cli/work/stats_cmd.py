@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.text import column, fit, one_line
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.store import WorkStore
 
 _MODEL = 18
 _SHORTEST, _LONGEST = 4, 24
@@ -27,11 +27,11 @@ _SHORTEST, _LONGEST = 4, 24
     "sessionary work stats --json | jq .estimated_cost",
 )
 @click.argument("session", metavar="[ID]", required=False, shell_complete=places.complete)
-@places.root
+@places.on_store
 @click.option("--tree", is_flag=True, help="With ID, count the sessions below it too.")
 @click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")
 @options.json_result
-def stats_command(session: str | None, root: Path | None, tree: bool, json_: bool) -> int:
+def stats_command(session: str | None, store: WorkStore, tree: bool, json_: bool) -> int:
     """Show totals over work sessions, also by model.
 
     These are breadcrumbs, tokens, cost, files, tools and time. The cost is the sum of the costs in
@@ -39,7 +39,6 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
     """
     if tree and session is None:
         raise click.UsageError("--tree needs ID; without ID all sessions are counted")
-    store = places.store_at(root)
     if session is None:
         scan = store.scan()
         sessions, problems = scan.sessions, scan.problems

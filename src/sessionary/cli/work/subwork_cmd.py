@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from sessionary.cli.text import fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.subwork import ENDS, Closed
 
 _parent = click.argument("parent", metavar="PARENT", shell_complete=places.complete)
@@ -36,14 +36,14 @@ def subwork_command() -> None:
     group=subwork_command,
 )
 @_parent
-@places.root
+@places.on_store
 @click.option("--purpose", required=True, metavar="TEXT", help="What the sub-work is for.")
 @places.context("Where it happens.  [default: that of the parent]")
 @click.option("--no-pause-parent", is_flag=True, help="Keep the parent running.")
 @options.json_result
 def start_command(
     parent: str,
-    root: Path | None,
+    store: WorkStore,
     purpose: str,
     context: dict[str, str] | None,
     no_pause_parent: bool,
@@ -55,7 +55,6 @@ def start_command(
 
     There is no undo; `subwork close` ends it, also as failed with `--status failed`.
     """
-    store = places.store_at(root)
     above = store.resolve(parent)
     child = store.start_subwork(above, purpose, context, pause_parent=not no_pause_parent)
     if json_:
@@ -68,11 +67,10 @@ def start_command(
 
 @command("list", "sessionary work subwork list db5b5fab", group=subwork_command)
 @_parent
-@places.root
+@places.on_store
 @options.as_json("the sessions", "one session")
-def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> int:
+def list_command(parent: str, store: WorkStore, json_: bool, jsonl: bool) -> int:
     """List the sub-work of PARENT, newest first."""
-    store = places.store_at(root)
     above = store.resolve(parent)
     children = store.children(above)[::-1]
     none = None if children else f"No sub-work below {one_line(above)}."
@@ -81,11 +79,11 @@ def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> in
 
 @command("show", "sessionary work subwork show 2274ea18", group=subwork_command)
 @_child
-@places.root
+@places.on_store
 @options.json_result
-def show_command(child: str, root: Path | None, json_: bool) -> int:
+def show_command(child: str, store: WorkStore, json_: bool) -> int:
     """Show sub-work with its result."""
-    return show_cmd.show(show_cmd.look_at(places.store_at(root), child), json_=json_)
+    return show_cmd.show(show_cmd.look_at(store, child), json_=json_)
 
 
 @command(
@@ -95,7 +93,7 @@ def show_command(child: str, root: Path | None, json_: bool) -> int:
     group=subwork_command,
 )
 @_child
-@places.root
+@places.on_store
 @click.option("--summary", required=True, metavar="TEXT", help="The result, for the parent.")
 @click.option(
     "--status",
@@ -107,7 +105,7 @@ def show_command(child: str, root: Path | None, json_: bool) -> int:
 @click.option("--no-resume-parent", is_flag=True, help="Leave the parent paused.")
 @options.json_result
 def close_command(
-    child: str, root: Path | None, summary: str, status: str, no_resume_parent: bool, json_: bool
+    child: str, store: WorkStore, summary: str, status: str, no_resume_parent: bool, json_: bool
 ) -> int:
     """Close sub-work and hand its result to the parent.
 
@@ -116,7 +114,6 @@ def close_command(
 
     There is no undo: the parent may have read the result.
     """
-    store = places.store_at(root)
     session = store.find(child)
     if session.parent is None:  # a parent, named by mistake, would be ended instead of its sub-work
         raise Invalid(
@@ -135,14 +132,13 @@ def close_command(
 
 @command("resume-parent", "sessionary work subwork resume-parent 2274ea18", group=subwork_command)
 @_child
-@places.root
+@places.on_store
 @options.json_result
-def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
+def resume_parent_command(child: str, store: WorkStore, json_: bool) -> int:
     """Resume the paused parent of CHILD. Refused while a session below it is open.
 
     There is no undo; the parent can be paused again.
     """
-    store = places.store_at(root)
     parent = store.resume_parent(store.resolve(child))
     return output.shown(document_of(parent), places.changed(parent), json_=json_)
 
