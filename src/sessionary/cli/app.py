@@ -47,8 +47,7 @@ COMMANDS = (
 
 
 _MODULES = {
-    **dict.fromkeys(("rename", "fork", "rewind", "restore-backup"), "changes_cmd"),
-    **dict.fromkeys(("tag", "star"), "labels_cmd"),
+    **dict.fromkeys(("rename", "tag", "star", "fork", "rewind", "restore-backup"), "changes_cmd"),
     "trash": "undo_cmd",
     **dict.fromkeys(("work", "brainstorm", "feature", "archive", "sync"), "groups"),
 }

@@ -1,4 +1,4 @@
-"""`sessionary demo`: the main job, with kills, in a scratch folder."""
+"""`sessionary demo`: the main job, with kills, in a scratch folder; and `sync demo`: two machines on this one."""
 
 from __future__ import annotations
 
@@ -81,3 +81,27 @@ def show(lines: Iterator[str]) -> bool:
         return False
     output.line(f"All checks passed in {time.monotonic() - began:.1f} s.")
     return True
+
+
+@command(
+    "demo",
+    "sessionary sync demo",
+)
+@click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
+def sync_demo_command(keep: bool) -> int:
+    """Show two machines sharing their sessions, with kills, in a scratch folder.
+
+    The machines are two homes; between them is a store in memory. Exit code 0: all checks passed; 1: a check
+    failed. Your own sessions and settings are not touched.
+    """
+    from sessionary.testing.demo import scratch_folder
+    from sessionary.testing.sync_demo import demonstrate_sync
+
+    with scratch_folder(None, keep=keep) as folder:
+        if not show(demonstrate_sync(folder)):
+            return NOT_AS_PROMISED
+        if keep:
+            output.line(f"The homes of both machines are kept in {folder}.")
+    output.line()
+    output.line("Next, your own sessions: `sessionary sync init ADDRESS` (docs/howto/sync.md).")
+    return 0

@@ -1,4 +1,4 @@
-"""The groups of commands: `work`, `brainstorm`, `feature`, `archive` and `sync`, each with a package of its name."""
+"""The groups of commands: `work`, `brainstorm`, `feature`, `archive` and `sync`."""
 
 from __future__ import annotations
 
@@ -91,20 +91,20 @@ def brainstorm_command() -> None:
 
 
 _FEATURE = {
-    "create": "working",
+    "create": "writing",
     "plan": "planning",
     "task": "planning",
-    "update": "working",
-    "log": "working",
+    "update": "writing",
+    "log": "writing",
     "history": "reading",
     "status": "reading",
     "list": "reading",
-    "pause": "lifecycle",
-    "resume": "lifecycle",
-    "complete": "lifecycle",
-    "archive": "lifecycle",
-    "unarchive": "lifecycle",
-    "ack": "contract",
+    "pause": "writing",
+    "resume": "writing",
+    "complete": "writing",
+    "archive": "writing",
+    "unarchive": "writing",
+    "ack": "writing",
     "validate": "repair",
     "repair": "repair",
     "migrate": "repair",
@@ -129,14 +129,7 @@ def feature_command() -> None:
     """
 
 
-_ARCHIVE = {
-    "add": "keeping",
-    "run": "keeping",
-    "list": "reading",
-    "verify": "reading",
-    "restore": "restoring",
-    "rm": "restoring",
-}
+_ARCHIVE = dict.fromkeys(("add", "run", "list", "verify", "restore", "rm"), "archiving")
 
 
 @command(
@@ -146,7 +139,7 @@ _ARCHIVE = {
     "sessionary archive restore 3f0c81d2",
     "sessionary archive verify",
     cls=LazyGroup,
-    places=places_in("sessionary.cli.archive", _ARCHIVE),
+    places=places_in("sessionary.cli", _ARCHIVE),
 )
 def archive_command() -> None:
     """Keep byte-exact copies of sessions, before their agents delete them.
@@ -168,7 +161,6 @@ _SYNC = {
     "project": "projects",
     "check": "checking",
     "gc": "gc",
-    "demo": "showing",
 }
 
 
@@ -180,7 +172,10 @@ _SYNC = {
     "sessionary sync status",
     "sessionary sync watch",
     cls=LazyGroup,
-    places=places_in("sessionary.cli.sync", _SYNC),
+    places={
+        **places_in("sessionary.cli.sync", _SYNC),
+        "demo": "sessionary.cli.demo_cmd:sync_demo_command",
+    },
 )
 def sync_command() -> None:
     """Share sessions between machines, through a database or an object store.

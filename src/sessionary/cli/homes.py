@@ -11,7 +11,7 @@ import click
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.workspace import Workspace, check_folder, check_store
-from sessionary.workspace.homes import homes_of_user
+from sessionary.workspace.stores import homes_of_user
 
 VARIABLE = "SESSIONARY_HOME"
 HOMES = "sessionary.homes"

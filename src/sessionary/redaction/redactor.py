@@ -9,8 +9,9 @@ that matches it is refused.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
@@ -236,3 +237,25 @@ def _check_yaml(name: str, data: bytes, redacted: bytes) -> None:
             operation="push",
             hint="write the secret in quotes, on one line, or remove it",
         ) from None
+
+
+class Placeholders:
+    """Marks such as ``[redacted: GitHub token 1]``. Keeps a hash of each secret, not the secret.
+
+    Attributes:
+        counts: how often each rule has matched.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._marks: dict[bytes, str] = {}
+        self._last: Counter[str] = Counter()
+
+    def __call__(self, rule: str, secret: str) -> str:
+        """Return the mark of a secret, and count the match."""
+        self.counts[rule] += 1
+        digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest not in self._marks:
+            self._last[rule] += 1
+            self._marks[digest] = f"[redacted: {rule} {self._last[rule]}]"
+        return self._marks[digest]

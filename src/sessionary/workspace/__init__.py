@@ -4,9 +4,8 @@ workspace   `Workspace`: one method for each operation
 sessions    `Sessions`: which sessions there are, and which of them a name means
 naming      short ids
 changes     the operations that change sessions; the trash, and what can be undone
-filters     which sessions a list is to have
+filters     which sessions a list is to have; which project a session belongs to
 searching   hits, and which sessions are searched
-projects    which project a session belongs to
 family      parents and children
 documents   values as JSON objects
 spending    tokens and cost of messages; `prices` has the prices

@@ -425,7 +425,7 @@ class Sessions:
         Raises:
             NotFound: no session is of such a project.
         """
-        from sessionary.workspace.projects import of_project
+        from sessionary.workspace.filters import of_project
 
         some = list(summaries)
         found = of_project(some, word)
@@ -438,7 +438,7 @@ class Sessions:
 
         It is the path of the folder that its agent worked in; where that is unknown `SessionRef.project`; else None.
         """
-        from sessionary.workspace.projects import projects_of
+        from sessionary.workspace.filters import projects_of
 
         some = list(summaries)
         slugs = {one.ref.project for one in some}

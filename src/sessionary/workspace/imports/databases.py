@@ -1,17 +1,26 @@
-"""Sessions in databases of agent frameworks. The databases are read as they are, and not changed."""
+"""Sessions in databases of agent frameworks, which are read as they are, and not changed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
 from sessionary.codec.times import parse_time
-from sessionary.errors import Invalid
+from sessionary.errors import Invalid, Unsupported
 from sessionary.layouts.agents.fields import object_of
-from sessionary.layouts.records.names import ADK, OPENAI
+from sessionary.layouts.records.names import ADK, LANGGRAPH, OPENAI
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem, Severity
-from sessionary.workspace.imports.sources import Source, Sources
+from sessionary.workspace.imports.taking_over import (
+    ADDED,
+    EXTENDED,
+    UNCHANGED,
+    ImportedSession,
+    Source,
+    Sources,
+)
 
 SHARED = "state"
 """The folder with the state of users and applications, below that of the framework."""
@@ -130,3 +139,28 @@ def _value(database: Database, table: str, row: Any, stored: bytes | None) -> tu
     except Undecodable as error:
         words = f"row {row} of {table} is not JSON and was not imported: {error}"
         return Problem("bad_row", Severity.lost_data, database.path, None, None, words)
+
+
+THREAD_TABLES = frozenset(("checkpoints", "writes"))
+
+
+def threads(database: Database, home: str) -> Iterator[ImportedSession | Problem]:
+    """Store what the journals of the threads lack.
+
+    Raises:
+        Unsupported: LangGraph is not installed.
+    """
+    try:
+        # The plugs are above this package, which loads none of them but here.
+        plug = import_module("sessionary.plugs.langgraph_import")
+    except ImportError as error:
+        hint = "pip install 'sessionary[langgraph]' in the environment of the agent, and import there"
+        words = f"{database.path} is a database of LangGraph, which cannot be loaded: {error}"
+        raise Unsupported(words, operation="import", path=database.path, hint=hint) from error
+    for found in plug.take_over(database, home):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            thread_id, existed, added = found
+            state = UNCHANGED if not added else EXTENDED if existed else ADDED
+            yield ImportedSession(thread_id, LANGGRAPH, state, added)

@@ -12,9 +12,8 @@ from sessionary.errors import Invalid
 from sessionary.layouts.records.names import LANGGRAPH
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem
-from sessionary.workspace.imports import databases, simple_traces, threads, traces
-from sessionary.workspace.imports.sources import Sources
-from sessionary.workspace.imports.taking_over import ImportedSession, take_over
+from sessionary.workspace.imports import databases, simple_traces, traces
+from sessionary.workspace.imports.taking_over import ImportedSession, Sources, take_over
 
 Outcomes = Iterator[ImportedSession | Problem]
 _DATABASE = b"SQLite format 3\0"
@@ -63,8 +62,8 @@ def _recognised(path: str, stem: str, home: str, fs: Fs) -> tuple[str, Outcomes]
     else:
         database = Database(path, fs)
         tables = databases.tables_of(database)
-        if tables >= threads.TABLES:
-            return LANGGRAPH, threads.threads(database, home)
+        if tables >= databases.THREAD_TABLES:
+            return LANGGRAPH, databases.threads(database, home)
         name, sources = databases.recognised(database, tables)
     return name, (one if isinstance(one, Problem) else take_over(home, one, fs) for one in sources)
 

@@ -12,7 +12,7 @@ from sessionary.layouts.records.names import IMPORT
 from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.model import Problem, Severity
-from sessionary.workspace.imports.sources import Source, Sources
+from sessionary.workspace.imports.taking_over import Source, Sources
 from sessionary.workspace.imports.traces import BEYOND, usage_items
 
 _MAPPED = frozenset(("type", "message", OWN))

@@ -1,9 +1,11 @@
-"""Write the sessions of a source into journals, each item once however often a source is imported."""
+"""Sessions of other stores, as an importer reads them; written into journals, each item once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -12,7 +14,30 @@ from sessionary.errors import Conflict
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import encode_value
-from sessionary.workspace.imports.sources import Source
+from sessionary.model import Problem
+
+
+class Source(NamedTuple):
+    """A session of another store.
+
+    Attributes:
+        folder: the folder below the home of the journals; its first part names the framework.
+        session_id, scope: the names of the session.
+        items: its items, values that `encode_value` accepts.
+        keys: a key for each item; empty if none has one.
+        tables: values by table and key, stored with the last item.
+    """
+
+    folder: str
+    session_id: str
+    items: Sequence[Any]
+    scope: tuple[str, ...] = ()
+    keys: Sequence[str | None] = ()
+    tables: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+
+Sources = Iterator[Source | Problem]
+
 
 TABLE = "import"
 """The table with the number of imported items, and a hash of them."""

@@ -18,7 +18,7 @@ from sessionary.layouts.records.names import IMPORT, file_name, parts_of
 from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.survey import VIEW
 from sessionary.model import Problem, Severity, Usage
-from sessionary.workspace.imports.sources import Source, Sources
+from sessionary.workspace.imports.taking_over import Source, Sources
 
 NEWEST = 8
 """The newest minor version of ATIF that is read."""

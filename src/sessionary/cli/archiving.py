@@ -1,0 +1,337 @@
+"""The commands of `sessionary archive`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, formatting, homes, options, output, table
+from sessionary.cli.lazy import command
+from sessionary.cli.progress import Progress
+from sessionary.cli.table import Column
+from sessionary.cli.targets import report_failure
+from sessionary.cli.text import harmless, one_line, short_path
+from sessionary.errors import Corrupt, SessionaryError
+from sessionary.workspace import KINDS
+from sessionary.workspace.archive import FOREIGN, Archive
+from sessionary.workspace.archive_index import Archived, usual_folder
+from sessionary.workspace.naming import short_names
+
+_folder = click.option(
+    "--folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder of the archive (default: that of `archive add`, else ~/.local/share/sessionary/archive).",
+)
+
+
+def _completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Completes the ids of archived sessions, the last one first."""
+    try:
+        archive = homes.workspace(None, must_exist=False).archive(ctx.params.get("folder"))
+        return [one.session_id for one in archive.entries() if one.session_id.startswith(begun)]
+    except (SessionaryError, OSError):
+        return []
+
+
+def _title_of(entry: Archived) -> str | None:
+    """The title of an archived session."""
+    return entry.sessions[0].summary().title if entry.sessions else None
+
+
+def _document(entry: Archived) -> dict[str, Any]:
+    """An archived session with the field names of docs/cli-json.md."""
+    return {
+        "id": entry.session_id,
+        "kind": entry.kind,
+        "project": entry.project,
+        "title": _title_of(entry),
+        "home": entry.home,
+        "archived_at": entry.at,
+        "size": entry.size,
+        "versions": len(entry.sizes),
+    }
+
+
+@command(
+    "add",
+    "sessionary archive add --folder /mnt/backup/sessions",
+    "sessionary archive add --kind claude_code --kind codex",
+    "sessionary archive add --project ~/code/app",
+    "sessionary archive add --replace               all projects of all other agents again",
+)
+@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="This kind. May be repeated.")
+@click.option(
+    "--project", "projects", metavar="NAME | DIR", multiple=True, help="Only this project. May be repeated."
+)
+@_folder
+@click.option("--replace", is_flag=True, help="Forget what was chosen before, the folder too.")
+@options.json_result
+def add_command(
+    kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool, json_: bool
+) -> int:
+    """Choose which sessions are archived, and where. `sessionary archive run` archives them.
+
+    Without a choice, those of all other agents are, of all projects. The choice is stored in archive.json in the
+    configuration folder. There is no undo: --replace forgets the choice.
+    """
+    usual = usual_folder()
+    if replace and folder is None and usual is not None:
+        folder = Path(usual)  # whatever was chosen, even if that cannot be read
+    archive = homes.workspace(None, must_exist=False).archive(folder)
+    choice = archive.choose(kinds, map(_project, projects), replace=replace)
+    if json_:
+        output.value(
+            {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
+        )
+        return 0
+    of = ", ".join(map(short_path, choice.projects)) or "all projects"
+    what = ", ".join(choice.kinds) or "all other agents"
+    output.lines(changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}")))
+    changing.print_command("next", "sessionary archive run")
+    return 0
+
+
+def _project(word: str) -> str:
+    """A project by its absolute path if it is written as a path, else by its name."""
+    is_path = os.sep in word or word.startswith((".", "~"))
+    return os.path.abspath(os.path.expanduser(word)) if is_path else word
+
+
+@command(
+    "run",
+    "sessionary archive run",
+    "sessionary archive run --json | jq '.pushed | length'",
+    "0 * * * *  sessionary archive run              every hour, as a line of a crontab",
+)
+@options.home
+@_folder
+@options.json_result
+def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
+    """Archive the sessions that are new or have changed.
+
+    The files of a session are copied byte for byte, with those of its sub-agents; of a session in a database, its
+    rows. Sources are only read, and credentials never. Content that does not continue the archived bytes becomes a
+    new version, and all versions are kept. It may be interrupted at any time, and run twice at once. There is no
+    undo: `sessionary archive rm` removes a session from the archive.
+
+    Exit code 3: some sessions could not be archived.
+    """
+    archive = homes.workspace(home).archive(folder)
+    with Progress("archiving", None) as progress:
+        report = archive.run(passed=progress.advance)
+    if json_:
+        output.value(
+            {
+                "folder": archive.folder,
+                "pushed": list(map(_document, report.pushed)),
+                "unchanged": report.unchanged,
+                "failed": [{"id": one, "message": why} for one, why in report.failed],
+            }
+        )
+    else:
+        size = formatting.size(sum(one.size for one in report.pushed))
+        of_size = f" ({size})" if report.pushed else ""
+        done = f"{formatting.count(len(report.pushed), 'session')} archived{of_size}"
+        output.lines(changing.done(f"{done}, {report.unchanged:,} unchanged"))
+        for one, why in report.failed:
+            output.aside(harmless(f"sessionary: {one}: {why}"))
+    return report_failure(report.failure, "archived") or (options.PARTLY if report.failed else 0)
+
+
+@command(
+    "list",
+    "sessionary archive list",
+    "sessionary archive list --gone                 those that only the archive has any more",
+    "sessionary archive list 3f0c81d2               the versions of one",
+)
+@click.argument("session", metavar="[ID]", required=False, shell_complete=_completed)
+@options.home
+@_folder
+@click.option("--gone", is_flag=True, help="Only sessions whose source is gone.")
+@options.as_json("the archived sessions", "one session")
+def list_command(
+    session: str | None, home: Path | None, folder: Path | None, gone: bool, json_: bool, jsonl: bool
+) -> int:
+    """List what is archived, the last one first; with an ID, the versions of that session.
+
+    SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
+    which `show` and `restore` use.
+    """
+    workspace = homes.workspace(home)
+    archive = workspace.archive(folder)
+    if session is not None:
+        return _versions(archive, archive.find(session), json_=json_, jsonl=jsonl)
+    left = archive.left()
+    rows = [one for one in archive.entries() if one.name in left or not gone]
+    documents = (_document(one) | {"source": _source(one, left)} for one in rows)
+    none = "Nothing is archived" + (" whose source is gone." if gone else ": `sessionary archive run`.")
+    return output.listed(documents, _table(rows, left), None if rows else none, json_=json_, jsonl=jsonl)
+
+
+def _source(entry: Archived, left: set[str]) -> str:
+    return "gone" if entry.name in left else "present"
+
+
+def _table(rows: list[Archived], left: set[str]) -> Iterator[str]:
+    now = datetime.now(UTC)
+    short = short_names([one.session_id for one in rows])
+    columns = [
+        Column("ID", [one_line(short[one.session_id]) for one in rows]),
+        Column("KIND", [one.kind for one in rows]),
+        Column("ARCHIVED", [formatting.ago(datetime.fromisoformat(one.at), now) for one in rows]),
+        Column("SIZE", [formatting.size(one.size) for one in rows], right=True),
+        Column("VERSIONS", [str(len(one.sizes)) for one in rows], right=True),
+        Column("SOURCE", [_source(one, left) for one in rows]),
+        Column("TITLE", [one_line(_title_of(one) or "-") for one in rows]),
+    ]
+    yield from table.lines(columns, output.room(), stretch="TITLE", drop=("VERSIONS", "SIZE", "KIND"))
+
+
+def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) -> int:
+    found = archive.versions(entry)
+    if json_ or jsonl:
+        versions = [
+            {
+                "version": one.number,
+                "until": one.at,
+                "size": entry.sizes.get(one.number),
+                "files": sorted(one.files),
+            }
+            for one in found
+        ]
+        output.holding(_document(entry) | {"versions": versions}, "versions", jsonl=jsonl)
+        return 0
+    now = datetime.now(UTC)
+    sizes = [entry.sizes.get(one.number) for one in found]
+    columns = [
+        Column("VERSION", [str(one.number) for one in found], right=True),
+        Column("UNTIL", [formatting.ago(datetime.fromisoformat(one.at), now) for one in found]),
+        Column("SIZE", ["?" if size is None else formatting.size(size) for size in sizes], right=True),
+        Column("FILES", [str(len(one.files)) for one in found], right=True),
+        Column("", ["longest" if one.number == entry.best else "" for one in found]),
+    ]
+    output.lines(table.lines(columns, output.room()))
+    return 0
+
+
+@command(
+    "verify",
+    "sessionary archive verify",
+    "sessionary archive verify 3f0c81d2 --json",
+)
+@click.argument("sessions", nargs=-1, metavar="[ID]...", shell_complete=_completed)
+@_folder
+@options.json_result
+def verify_command(sessions: tuple[str, ...], folder: Path | None, json_: bool) -> int:
+    """Read archived sessions back, all of them by default, and compare each file of each version with its hash.
+
+    Exit code 13: something is damaged or missing.
+    """
+    archive = homes.workspace(None, must_exist=False).archive(folder)
+    with Progress("verifying", None) as progress:
+        some = [archive.find(word) for word in sessions] if sessions else None
+        found = list(progress.over(archive.verify(some)))
+    damaged = [one for one in found if one.faults]
+    size = sum(one.size for one in found)
+    if json_:
+        rows = [{"id": one.session_id, "kind": one.kind, "faults": one.faults} for one in damaged]
+        output.value({"ok": not damaged, "sessions": len(found), "size": size, "damaged": rows})
+    else:
+        for one in damaged:
+            output.lines(changing.done(harmless(f"{one.session_id}: {'; '.join(one.faults)}"), "✗", "red"))
+        words = f"{formatting.count(len(found), 'session')}, {formatting.size(size)} read back"
+        output.lines(
+            changing.done(f"{words}: {len(damaged):,} damaged" if damaged else f"{words}, none damaged")
+        )
+        if damaged:
+            output.aside(
+                "If its source is present: `sessionary archive rm ID`, then `sessionary archive run`."
+            )
+    return Corrupt.exit_code if damaged else 0
+
+
+@command(
+    "restore",
+    "sessionary archive restore 3f0c81d2            back into the store of its agent",
+    "sessionary archive restore 3f0c81d2 --to /tmp/old",
+    "sessionary archive restore 3f0c81d2 --to /tmp/old --version 1",
+    "sessionary list --home /tmp/old",
+)
+@click.argument("session", metavar="ID", shell_complete=_completed)
+@_folder
+@click.option(
+    "--to",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write below this folder instead of the store.",
+)
+@click.option(
+    "--version", type=click.IntRange(1), metavar="N", help="The version, as `archive list ID` numbers it."
+)
+@options.json_result
+def restore_command(
+    session: str, folder: Path | None, to: Path | None, version: int | None, json_: bool
+) -> int:
+    """Write the files of an archived session, byte for byte; by default those of its longest version.
+
+    Nothing is ever replaced: if one of the files exists, nothing is written. The files get new times, so that the
+    agent does not delete them at once. Without --to they are written into the store of the agent, which is possible
+    where each session is a file of its own. Of a session in a database, --to gets its rows, as lines of JSON and as
+    a database. There is no undo: the files that were written are printed.
+    """
+    archive = homes.workspace(None, must_exist=False).archive(folder)
+    entry = archive.find(session)
+    done = archive.restore(entry, to, version=version)
+    if json_:
+        output.value({"id": done.session_id, "kind": entry.kind, "paths": done.paths, "listed": done.listed})
+        return 0
+    words = f"{one_line(done.session_id)} restored: {formatting.count(len(done.paths), 'file')}"
+    output.lines(changing.done(words))
+    for path in done.paths[:5]:
+        output.line(f"  {harmless(short_path(path))}")
+    if len(done.paths) > 5:
+        output.line(f"  and {len(done.paths) - 5:,} more")
+    if done.listed is not None:
+        output.aside(f"{done.listed}.")
+    return 0
+
+
+@command(
+    "rm",
+    "sessionary archive rm 3f0c81d2",
+    "sessionary archive rm 3f0c81d2 77aa99bb --yes",
+)
+@click.argument("sessions", nargs=-1, required=True, metavar="ID...", shell_complete=_completed)
+@_folder
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@options.json_result
+def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_: bool) -> int:
+    """Remove sessions from the archive, with all of their versions. There is no undo.
+
+    A session whose source is present is archived again by the next run.
+    """
+    workspace = homes.workspace(None, must_exist=False)
+    archive = workspace.archive(folder)
+    chosen = list({entry.name: entry for entry in map(archive.find, sessions)}.values())
+    left = archive.left()
+    if not yes:
+        refusal = click.UsageError("rm deletes permanently; without a terminal, add --yes")
+        only = sum(one.name in left for one in chosen)
+        lost = f", {only:,} of which exist nowhere else" if only else ""
+        size = formatting.size(sum(one.size for one in chosen))
+        what = f"{formatting.count(len(chosen), 'archived session')}, {size}{lost}"
+        if not changing.confirmed(f"Permanently delete {what}?", refusal):
+            return changing.DECLINED
+    for entry in chosen:
+        archive.remove(entry)
+    if json_:
+        output.value({"removed": [entry.session_id for entry in chosen]})
+    else:
+        output.lines(changing.done(f"removed from the archive: {formatting.count(len(chosen), 'session')}"))
+    return 0
