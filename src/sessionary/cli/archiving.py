@@ -65,12 +65,10 @@ def _document(entry: Archived) -> dict[str, Any]:
     "sessionary archive add --project ~/code/app",
     "sessionary archive add --replace               all projects of all other agents again",
 )
-@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="This kind. May be repeated.")
-@click.option(
-    "--project", "projects", metavar="NAME | DIR", multiple=True, help="Only this project. May be repeated."
-)
+@options.repeated("--kind", "kinds", type=click.Choice(KINDS), help="This kind.")
+@options.repeated("--project", "projects", metavar="NAME | DIR", help="Only this project.")
 @_folder
-@click.option("--replace", is_flag=True, help="Forget what was chosen before, the folder too.")
+@options.flag("--replace", help="Forget what was chosen before, the folder too.")
 @options.json_result
 def add_command(
     kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool, json_: bool
@@ -153,7 +151,7 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
 @click.argument("session", metavar="[ID]", required=False, shell_complete=_completed)
 @options.home
 @_folder
-@click.option("--gone", is_flag=True, help="Only sessions whose source is gone.")
+@options.flag("--gone", help="Only sessions whose source is gone.")
 @options.as_json("the archived sessions", "one session")
 def list_command(
     session: str | None, home: Path | None, folder: Path | None, gone: bool, json_: bool, jsonl: bool
@@ -309,7 +307,7 @@ def restore_command(
 )
 @click.argument("sessions", nargs=-1, required=True, metavar="ID...", shell_complete=_completed)
 @_folder
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@options.flag("--yes", help="Do not ask for confirmation.")
 @options.json_result
 def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_: bool) -> int:
     """Remove sessions from the archive, with all of their versions. There is no undo.

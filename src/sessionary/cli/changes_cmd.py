@@ -36,7 +36,7 @@ _SHOWN = 12
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @click.argument("name", metavar="NAME", required=False)
 @options.home
-@click.option("--clear", is_flag=True, help="Remove the name.")
+@options.flag("--clear", help="Remove the name.")
 @options.json_result
 def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
@@ -81,7 +81,7 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
     show_default=True,
     help="Tool calls without a result: add one that says so, remove the calls, or refuse.",
 )
-@click.option("--no-events", is_flag=True, help="Do not copy the event log.")
+@options.flag("--no-events", help="Do not copy the event log.")
 @options.dry_run
 @options.json_result
 def fork_command(
@@ -244,7 +244,7 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
 @options.home
-@click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
+@options.flag("--metadata", help="Restore metadata.json, not the transcript.")
 @options.dry_run
 @options.json_result
 def restore_backup_command(
@@ -296,7 +296,7 @@ def _restored(done: Restored) -> Iterator[str]:
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @click.argument("tags", metavar="[TAG]...", nargs=-1)
 @options.home
-@click.option("--remove", multiple=True, metavar="TAG", help="Remove this tag. May be repeated.")
+@options.repeated("--remove", metavar="TAG", help="Remove this tag.")
 @options.json_result
 def tag_command(
     session: str, tags: tuple[str, ...], home: Path | None, remove: tuple[str, ...], json_: bool
@@ -327,7 +327,7 @@ def tag_command(
 @command("star", "sessionary star 3f0c81d2", "sessionary star 3f0c81d2 --remove", "sessionary list --starred")
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @options.home
-@click.option("--remove", is_flag=True, help="Take the star away.")
+@options.flag("--remove", help="Take the star away.")
 @options.json_result
 def star_command(session: str, home: Path | None, remove: bool, json_: bool) -> int:
     """Give a session of any agent a star, or take it away.

@@ -47,11 +47,9 @@ class _Checked(NamedTuple):
     "targets", nargs=-1, metavar="[ID | FILE | DIR]...", shell_complete=completing.sessions(files=True)
 )
 @options.home
-@click.option("--notes", is_flag=True, help="Also show informational notes.")
-@click.option("--chain", is_flag=True, help="Also verify hash chains of records of agent frameworks.")
-@click.option(
-    "--remember", is_flag=True, help="With --chain: keep the ends of whole chains, to compare later."
-)
+@options.flag("--notes", help="Also show informational notes.")
+@options.flag("--chain", help="Also verify hash chains of records of agent frameworks.")
+@options.flag("--remember", help="With --chain: keep the ends of whole chains, to compare later.")
 @options.as_json("the findings", "one problem")
 def check_command(
     targets: tuple[str, ...],

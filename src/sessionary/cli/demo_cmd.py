@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.lazy import command
 
 NOT_AS_PROMISED = 1
@@ -31,7 +31,7 @@ Now your own sessions:
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
     help="Create the scratch folder in DIR, for example on another disk (default: the system's temporary folder).",
 )
-@click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
+@options.flag("--keep", help="Keep the scratch folder for inspection.")
 def demo_command(parent: Path | None, keep: bool) -> int:
     """Show saves being killed and sessions recovered, and two machines sharing them.
 
@@ -87,7 +87,7 @@ def show(lines: Iterator[str]) -> bool:
     "demo",
     "sessionary sync demo",
 )
-@click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
+@options.flag("--keep", help="Keep the scratch folder for inspection.")
 def sync_demo_command(keep: bool) -> int:
     """Show two machines sharing their sessions, with kills, in a scratch folder.
 

@@ -41,14 +41,8 @@ View = tuple[EventHead, dict[str, Any]]
     "session", metavar="ID | DIR | FILE", shell_complete=completing.sessions(Capability.EVENTS, files=True)
 )
 @options.home
-@click.option(
-    "--event",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Only events of this name; * and ? are wildcards. May be repeated.",
-)
-@click.option("--level", "levels", multiple=True, metavar="LEVEL", help="Only this level. May be repeated.")
+@options.repeated("--event", "names", metavar="NAME", help="Only events of this name; * and ? are wildcards.")
+@options.repeated("--level", "levels", metavar="LEVEL", help="Only this level.")
 @click.option("--span", metavar="ID", help="Only this span and its direct children.")
 @options.since
 @options.until
@@ -56,9 +50,9 @@ View = tuple[EventHead, dict[str, Any]]
 @click.option(
     "--fields", metavar="PATHS", help="Print only these fields, such as ts,data.usage.input_tokens."
 )
-@click.option("--summary", "summed", is_flag=True, help="Print counts by name and level instead.")
-@click.option("--cost", is_flag=True, help="Print tokens and cost by model instead.")
-@click.option("--raw", is_flag=True, help="Print the stored lines, unshortened.")
+@options.flag("--summary", "summed", help="Print counts by name and level instead.")
+@options.flag("--cost", help="Print tokens and cost by model instead.")
+@options.flag("--raw", help="Print the stored lines, unshortened.")
 @options.as_json("the events", "one event")
 def events_command(
     session: str,

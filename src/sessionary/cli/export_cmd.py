@@ -50,16 +50,16 @@ BUNDLE = "hf"
     default=_PRINTED,
     help="Write a file, or one file per session into a folder (default: print).",
 )
-@click.option("--force", is_flag=True, help="Replace existing files.")
-@click.option("--redact", is_flag=True, help="Mask secrets, home folders and user names.")
+@options.flag("--force", help="Replace existing files.")
+@options.flag("--redact", help="Mask secrets, home folders and user names.")
 @click.option(
     "--rules",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="With --redact: your rules (default: redaction.toml in the configuration folder).",
 )
-@click.option("--branches", is_flag=True, help="Include the messages outside of the conversation.")
-@click.option("--strict", is_flag=True, help="Fail if something cannot be exported; no file is written then.")
+@options.flag("--branches", help="Include the messages outside of the conversation.")
+@options.flag("--strict", help="Fail if something cannot be exported; no file is written then.")
 @options.json_result
 def export_command(
     sessions: Sequence[str],

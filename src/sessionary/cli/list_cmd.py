@@ -69,15 +69,14 @@ _TITLE = 10
 @options.kinds
 @options.model
 @click.option("--branch", metavar="NAME", help="Only sessions on this git branch.")
-@click.option(
+@options.repeated(
     "--health",
     "healths",
     type=click.Choice(list(_HEALTHS)),
-    multiple=True,
-    help="Only this health; `damaged` is any except ok. May be repeated.",
+    help="Only this health; `damaged` is any except ok.",
 )
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag. May be repeated.")
-@click.option("--starred", is_flag=True, help="Only with a star.")
+@options.repeated("--tag", "tags", metavar="TAG", help="Only with this tag.")
+@options.flag("--starred", help="Only with a star.")
 @click.option(
     "--sort",
     type=click.Choice(["changed", "date", *_SORTS]),
@@ -86,12 +85,8 @@ _TITLE = 10
     help="Sort order: newest or largest first, text from A to Z; `date` is `changed`.",
 )
 @click.option("--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="List at most N; 0: all.")
-@click.option(
-    "--all", "-a", "all_", is_flag=True, help="Also list the sessions of sub-agents, below their parents."
-)
-@click.option(
-    "--top-level", is_flag=True, help="Omit the sessions of sub-agents from --json and --jsonl too."
-)
+@options.flag("--all", "-a", "all_", help="Also list the sessions of sub-agents, below their parents.")
+@options.flag("--top-level", help="Omit the sessions of sub-agents from --json and --jsonl too.")
 @options.as_json("the sessions", "one session")
 def list_command(
     home: Path | None,

@@ -27,7 +27,7 @@ from sessionary.xdg import xdg_folder
     "claude mcp add sessionary -- sessionary mcp",
 )
 @options.home
-@click.option("--allow-writes", is_flag=True, help="Let repair, fork and rewind change sessions.")
+@options.flag("--allow-writes", help="Let repair, fork and rewind change sessions.")
 @click.option(
     "--http",
     "--port",
@@ -36,7 +36,7 @@ from sessionary.xdg import xdg_folder
     metavar="PORT",
     help="Serve streamable HTTP on 127.0.0.1 instead of standard input and output; 0: a free port.",
 )
-@click.option("--no-redact", is_flag=True, help="Do not mask secrets in answers.")
+@options.flag("--no-redact", help="Do not mask secrets in answers.")
 def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_redact: bool) -> int:
     """Serve the sessions to agents, as tools of the Model Context Protocol.
 

@@ -48,8 +48,8 @@ class _Named(click.Command):
 @click.argument("project", metavar="PROJECT")
 @click.argument("newpath", metavar="NEWPATH")
 @options.home
-@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
-@click.option("--json", "json_", is_flag=True, help="Print what was done as one JSON document.")
+@options.flag("--dry-run", help="Show what would be done; write nothing.")
+@options.flag("--json", "json_", help="Print what was done as one JSON document.")
 def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, json_: bool) -> int:
     """Move the sessions of PROJECT to its renamed folder NEWPATH.
 

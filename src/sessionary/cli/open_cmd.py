@@ -26,8 +26,8 @@ from sessionary.workspace.opening import Resume
 )
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @options.home
-@click.option("--run", is_flag=True, help="Run the command, after confirmation.")
-@click.option("--yes", is_flag=True, help="With --run: do not ask for confirmation.")
+@options.flag("--run", help="Run the command, after confirmation.")
+@options.flag("--yes", help="With --run: do not ask for confirmation.")
 @options.json_result
 def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: bool) -> int:
     """Continue a session in its agent: print the command, or run it.

@@ -17,6 +17,16 @@ PARTLY = 3
 """The exit code where only a part was done or could be read."""
 
 
+def flag(*names: str, **more: Any) -> Callable[[Command], Command]:
+    """An option without a value."""
+    return click.option(*names, is_flag=True, **more)
+
+
+def repeated(*names: str, help: str, **more: Any) -> Callable[[Command], Command]:  # noqa: A002 - as `click.option`
+    """An option that may be given several times."""
+    return click.option(*names, multiple=True, help=f"{help} May be repeated.", **more)
+
+
 def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> Path | None:
     """The first value; all of them are kept for `homes.workspace`.
 
@@ -38,14 +48,13 @@ def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> P
     return value
 
 
-home = click.option(
+home = repeated(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    multiple=True,
     callback=_home,
     help="Only the sessions in this folder, such as ~/.claude (default: those of all agents; of Amplifier those in "
-    "$SESSIONARY_HOME, else ~/.amplifier). May be repeated.",
+    "$SESSIONARY_HOME, else ~/.amplifier).",
 )
 
 
@@ -60,8 +69,8 @@ def as_json(what: str, line: str) -> Callable[[Command], Command]:
     """The options ``--json`` (all in one document) and ``--jsonl`` (a stream of lines), which exclude each other."""
     text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
     return together(
-        click.option("--json", "json_", is_flag=True, callback=one_format, help=text),
-        click.option("--jsonl", is_flag=True, callback=one_format, help=texts),
+        flag("--json", "json_", callback=one_format, help=text),
+        flag("--jsonl", callback=one_format, help=texts),
     )
 
 
@@ -76,10 +85,8 @@ def together(*some: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-json_result = click.option(
-    "--json", "json_", is_flag=True, callback=one_format, help="Print the result as one JSON document."
-)
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+json_result = flag("--json", "json_", callback=one_format, help="Print the result as one JSON document.")
+dry_run = flag("--dry-run", help="Show what would be done; write nothing.")
 
 
 since = click.option(
@@ -113,4 +120,4 @@ model = click.option(
     metavar="NAME",
     help="Only sessions and usage of models with this text in their names, such as opus.",
 )
-top_level = click.option("--top-level", is_flag=True, help="Omit the sessions of sub-agents.")
+top_level = flag("--top-level", help="Omit the sessions of sub-agents.")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sessionary.cli import changing, formatting, output
+from sessionary.cli import changing, formatting, options, output
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.problems import item, problem_lines
 from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
@@ -90,7 +90,7 @@ def on_store(opened: Callable[[Path], Any]) -> Callable[[Callable[..., int]], Ca
     return decorate
 
 
-notes = click.option("--notes", is_flag=True, help="Also show informational notes.")
+notes = options.flag("--notes", help="Also show informational notes.")
 
 
 def before(read: Callable[[], T]) -> T | None:

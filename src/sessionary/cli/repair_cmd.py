@@ -54,9 +54,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
     show_default=True,
     help="Tool calls without a result: add one that says so, or remove the calls.",
 )
-@click.option(
-    "--close-last", is_flag=True, help="Add a closing message if the conversation ends with a tool result."
-)
+@options.flag("--close-last", help="Add a closing message if the conversation ends with a tool result.")
 @click.option(
     "--bad-bytes",
     type=click.Choice(["replace", "drop"]),
@@ -64,9 +62,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
     show_default=True,
     help="Messages with invalid UTF-8: replace the bytes by U+FFFD, or set the message aside.",
 )
-@click.option(
-    "--full", is_flag=True, help=f"Print lines of the diff whole, not their first {WHOLE} characters."
-)
+@options.flag("--full", help=f"Print lines of the diff whole, not their first {WHOLE} characters.")
 @options.dry_run
 @options.json_result
 def repair_command(

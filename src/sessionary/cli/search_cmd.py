@@ -53,30 +53,22 @@ _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "
 )
 @click.argument("words", nargs=-1, metavar="[WORDS]...")
 @options.home
-@click.option(
+@options.repeated(
     "--role",
     "roles",
     type=click.Choice(_ROLES),
-    multiple=True,
     metavar="ROLE",
-    help="Only messages of this role; `person`: what the user wrote. May be repeated.",
+    help="Only messages of this role; `person`: what the user wrote.",
 )
-@click.option(
+@options.repeated(
     "--in",
     "parts",
     type=click.Choice(PARTS),
-    multiple=True,
     metavar="PART",
-    help="Search only: text, thinking, call (input of a tool) or result. May be repeated.",
+    help="Search only: text, thinking, call (input of a tool) or result.",
 )
-@click.option(
-    "--tool",
-    "tools",
-    multiple=True,
-    metavar="NAME",
-    help="Search only calls of this tool. May be repeated.",
-)
-@click.option("--errors", is_flag=True, help="Search only the results of tools that failed.")
+@options.repeated("--tool", "tools", metavar="NAME", help="Search only calls of this tool.")
+@options.flag("--errors", help="Search only the results of tools that failed.")
 @options.project
 @options.kinds
 @click.option(
@@ -88,9 +80,9 @@ _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "
 @options.top_level
 @options.since
 @options.until
-@click.option("--regex", is_flag=True, help="WORDS are regular expressions, as in Python.")
-@click.option("--case", is_flag=True, help="Match case.")
-@click.option("--fold", is_flag=True, help="Ignore accents: resume finds résumé, and the reverse.")
+@options.flag("--regex", help="WORDS are regular expressions, as in Python.")
+@options.flag("--case", help="Match case.")
+@options.flag("--fold", help="Ignore accents: resume finds résumé, and the reverse.")
 @click.option(
     "--limit",
     type=click.IntRange(0),

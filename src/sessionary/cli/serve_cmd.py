@@ -8,7 +8,7 @@ from threading import Thread
 
 import click
 
-from sessionary.cli import homes, output
+from sessionary.cli import homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.disk.atomic import forget_file
@@ -23,13 +23,12 @@ from sessionary.loopback import new_token
     "sessionary serve --no-open --port 8700",
     "sessionary serve --socket ~/sessionary.sock",
 )
-@click.option(
+@options.repeated(
     "--home",
     "places",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    multiple=True,
-    help="Only the sessions below this folder. May be repeated.",
+    help="Only the sessions below this folder.",
 )
 @click.option(
     "--port",
@@ -40,8 +39,8 @@ from sessionary.loopback import new_token
 @click.option(
     "--socket", "path", type=click.Path(path_type=Path), metavar="FILE", help="Listen on a Unix socket."
 )
-@click.option("--no-open", is_flag=True, help="Print the link; open no browser.")
-@click.option("--read-only", is_flag=True, help="Refuse every change.")
+@options.flag("--no-open", help="Print the link; open no browser.")
+@options.flag("--read-only", help="Refuse every change.")
 def serve_command(
     places: tuple[Path, ...], port: int | None, path: Path | None, no_open: bool, read_only: bool
 ) -> int:

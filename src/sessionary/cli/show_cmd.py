@@ -72,18 +72,13 @@ class TurnRange(click.ParamType[Turns]):
     metavar="N",
     help=f"With ID:INDEX, show N messages before and after it.  [default: {AROUND}]",
 )
-@click.option(
-    "--full", is_flag=True, help="Show everything: whole tool results, thinking, and text added by hooks."
-)
-@click.option(
+@options.flag("--full", help="Show everything: whole tool results, thinking, and text added by hooks.")
+@options.flag(
     "--branches",
-    is_flag=True,
     help="Show also the messages outside of the conversation: on branches that were left, and of sub-agents.",
 )
-@click.option(
-    "--follow", "-f", is_flag=True, help="Go on with new messages as the agent writes them, until Ctrl-C."
-)
-@click.option("--raw", is_flag=True, help="Print the stored record of each message, unchanged, one per line.")
+@options.flag("--follow", "-f", help="Go on with new messages as the agent writes them, until Ctrl-C.")
+@options.flag("--raw", help="Print the stored record of each message, unchanged, one per line.")
 @options.as_json("the messages", "one message")
 def show_command(
     target: str,

@@ -31,8 +31,8 @@ _LONGEST = 60
 )
 @click.argument("statement", metavar="STATEMENT", required=False)
 @options.home
-@click.option("--schema", "schema_", is_flag=True, help="Print the tables and the meaning of their columns.")
-@click.option("--csv", "csv_", is_flag=True, help="Print the rows as CSV, with column names first.")
+@options.flag("--schema", "schema_", help="Print the tables and the meaning of their columns.")
+@options.flag("--csv", "csv_", help="Print the rows as CSV, with column names first.")
 @options.as_json("the rows", "one row")
 def sql_command(
     statement: str | None, home: Path | None, schema_: bool, csv_: bool, json_: bool, jsonl: bool

@@ -51,12 +51,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
     is_eager=True,
     help="The time zone of days and of --since and --until, such as Europe/Berlin (default: the local one).",
 )
-@click.option(
-    "--events",
-    is_flag=True,
-    help="Read the event logs of Amplifier too: tokens and cost by model, project and day.",
+@options.flag(
+    "--events", help="Read the event logs of Amplifier too: tokens and cost by model, project and day."
 )
-@click.option("--json", "json_", is_flag=True, help="Print everything as one JSON document.")
+@options.flag("--json", "json_", help="Print everything as one JSON document.")
 def stats_command(
     home: Path | None,
     project: str | None,

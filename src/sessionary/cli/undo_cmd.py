@@ -35,20 +35,17 @@ from sessionary.workspace import Change, Trashed, Workspace, gathered
 )
 @click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.changeable())
 @options.home
-@click.option("--list", "list_", is_flag=True, help="List the trash of all projects.")
-@click.option("--empty", is_flag=True, help="Delete the trash permanently.")
+@options.flag("--list", "list_", help="List the trash of all projects.")
+@options.flag("--empty", help="Delete the trash permanently.")
 @click.option(
     "--older-than",
     type=When(),
     metavar="TIME",
     help="With --list or --empty: only sessions trashed before this time: 30d.",
 )
-@click.option("--yes", is_flag=True, help="With --empty: do not ask for confirmation.")
-@click.option(
-    "--jsonl",
-    is_flag=True,
-    callback=options.one_format,
-    help="With --list: print JSON Lines, one session per line.",
+@options.flag("--yes", help="With --empty: do not ask for confirmation.")
+@options.flag(
+    "--jsonl", callback=options.one_format, help="With --list: print JSON Lines, one session per line."
 )
 @options.json_result
 def trash_command(
@@ -190,12 +187,9 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) ->
 )
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.changeable())
 @options.home
-@click.option("--list", "list_", is_flag=True, help="List the changes that can be undone, newest first.")
-@click.option(
-    "--jsonl",
-    is_flag=True,
-    callback=options.one_format,
-    help="With --list: print JSON Lines, one change per line.",
+@options.flag("--list", "list_", help="List the changes that can be undone, newest first.")
+@options.flag(
+    "--jsonl", callback=options.one_format, help="With --list: print JSON Lines, one change per line."
 )
 @options.json_result
 def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:

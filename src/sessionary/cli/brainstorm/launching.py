@@ -37,9 +37,9 @@ _RESUME, _NEW = "1", "2"
 @click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Facilitator.")
 @click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="Facilitation mode.")
 @params.scores
-@click.option("--progressive", is_flag=True, help="Record the phases that are done.")
-@click.option("--resume", is_flag=True, help="Resume the existing session.")
-@click.option("--new", is_flag=True, help="Start a new session; an existing one moves to archive/.")
+@options.flag("--progressive", help="Record the phases that are done.")
+@options.flag("--resume", help="Resume the existing session.")
+@options.flag("--new", help="Start a new session; an existing one moves to archive/.")
 @click.option(
     "--days",
     type=click.IntRange(0),

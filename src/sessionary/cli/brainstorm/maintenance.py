@@ -22,7 +22,7 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 @command("validate", "sessionary brainstorm validate", "sessionary brainstorm validate feature-auth --strict")
 @params.optional_slug
 @params.store
-@click.option("--strict", is_flag=True, help="Require all mandatory fields, and only known values.")
+@options.flag("--strict", help="Require all mandatory fields, and only known values.")
 @project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
@@ -44,7 +44,7 @@ def validate_command(
 @click.option(
     "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="Minimum age in days."
 )
-@click.option("--erase", is_flag=True, help="Delete them permanently instead of moving them to .trash/.")
+@options.flag("--erase", help="Delete them permanently instead of moving them to .trash/.")
 @options.dry_run
 @options.json_result
 def cleanup_command(store: BrainstormStore, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
@@ -95,12 +95,8 @@ def _ended(ctx: click.Context) -> list[str]:
 )
 @click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
 @params.store
-@click.option(
-    "--archived", is_flag=True, help="Restore from archive/ instead of .trash/; NAME may be the id."
-)
-@click.option(
-    "--replace", is_flag=True, help="Move an existing session of that name to archive/ (with --archived)."
-)
+@options.flag("--archived", help="Restore from archive/ instead of .trash/; NAME may be the id.")
+@options.flag("--replace", help="Move an existing session of that name to archive/ (with --archived).")
 @options.json_result
 def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: bool, json_: bool) -> int:
     """Restore a session that was cleaned up, or replaced by a new one.

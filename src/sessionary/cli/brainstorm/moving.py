@@ -89,12 +89,11 @@ def continue_command(
 @params.slug
 @params.store
 @params.settings
-@click.option(
+@options.repeated(
     "--summary",
     "summary",
-    multiple=True,
     metavar="NAME=TEXT",
-    help="An entry of the mid-session summary (transition_summary); may be repeated.",
+    help="An entry of the mid-session summary (transition_summary).",
 )
 @params.lang
 @options.json_result
@@ -195,7 +194,7 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
 )
 @params.slug
 @params.store
-@click.option("--abandon", is_flag=True, help="Abandon the session instead of completing it.")
+@options.flag("--abandon", help="Abandon the session instead of completing it.")
 @params.lang
 @options.json_result
 def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, json_: bool) -> int:

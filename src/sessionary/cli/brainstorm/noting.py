@@ -21,10 +21,8 @@ def _or_none(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> t
 
 
 _topic = click.argument("topic", required=False, metavar="[TOPIC]")
-_exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; recorded rounds stay.")
-_refers = click.option(
-    "--refers", multiple=True, metavar="NAME=OTHER", help="NAME refers to OTHER; may be repeated."
-)
+_exit = options.flag("--exit", "leave", help="Leave the mode; recorded rounds stay.")
+_refers = options.repeated("--refers", metavar="NAME=OTHER", help="NAME refers to OTHER.")
 
 
 @command(
@@ -35,11 +33,11 @@ _refers = click.option(
 @params.slug
 @click.argument("technique", metavar="TECHNIQUE")
 @params.store
-@click.option("--applied", is_flag=True, help="Record it as applied, not only suggested.")
+@options.flag("--applied", help="Record it as applied, not only suggested.")
 @click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
 @click.option("--reason", default="", help="Reason for the suggestion.")
 @click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
-@click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
+@options.repeated("--weak", "weak_axes", metavar="AXIS", help="A weak axis.")
 @options.json_result
 def technique_command(
     store: BrainstormStore, slug: str, technique: str, applied: bool, json_: bool, **values: Any
@@ -106,12 +104,11 @@ def _back_to(before: Brainstorm | None, number: int, score: int) -> list[str]:
 @params.slug
 @_topic
 @params.store
-@click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
+@options.repeated("--says", metavar="NAME=POINT", help="A point of a persona.")
 @_refers
-@click.option(
+@options.repeated(
     "--persona",
     "personas",
-    multiple=True,
     callback=_or_none,
     metavar="NAME",
     help="A participant (default: all who have a point).",
@@ -152,25 +149,18 @@ def party_command(
 @click.option(
     "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="Phase of the discussion."
 )
-@click.option(
-    "--says", multiple=True, metavar="NAME=POSITION", help="The position of an expert; may be repeated."
-)
-@click.option("--framework", multiple=True, metavar="NAME=FRAMEWORK", help="Framework of an expert.")
+@options.repeated("--says", metavar="NAME=POSITION", help="The position of an expert.")
+@options.repeated("--framework", metavar="NAME=FRAMEWORK", help="Framework of an expert.")
 @_refers
-@click.option(
+@options.repeated(
     "--expert",
     "experts",
-    multiple=True,
     callback=_or_none,
     metavar="NAME",
     help="A participant (default: all who have a position).",
 )
-@click.option(
-    "--agrees", "convergent", multiple=True, metavar="TEXT", help="A point of agreement; may be repeated."
-)
-@click.option(
-    "--tension", "tensions", multiple=True, metavar="TEXT", help="A point of tension; may be repeated."
-)
+@options.repeated("--agrees", "convergent", metavar="TEXT", help="A point of agreement.")
+@options.repeated("--tension", "tensions", metavar="TEXT", help="A point of tension.")
 @_exit
 @options.json_result
 def panel_command(

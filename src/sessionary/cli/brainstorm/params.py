@@ -38,7 +38,7 @@ store = project_options.on_store(BrainstormStore)
 lang = click.option(
     "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="Language of the output."
 )
-questions = click.option("-q", "--question", "questions", multiple=True, help="A question; may be repeated.")
+questions = options.repeated("-q", "--question", "questions", help="A question.")
 
 
 scores = options.together(

@@ -74,7 +74,7 @@ def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
 )
 @params.store
 @click.option("--status", type=click.Choice(STATUSES), help="Only this status.")
-@click.option("--archived", is_flag=True, help="List archive/ instead, with the names that `restore` takes.")
+@options.flag("--archived", help="List archive/ instead, with the names that `restore` takes.")
 @options.as_json("the sessions", "one session")
 def list_command(store: BrainstormStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the sessions of the project, newest first.

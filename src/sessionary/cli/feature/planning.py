@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output, project_options
+from sessionary.cli import options, output, project_options
 from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
@@ -111,14 +111,8 @@ def _maps(value: Any) -> list[dict[str, Any]]:
 @params.feature
 @click.argument("task_id", metavar="TASK")
 @click.argument("status", type=click.Choice(TASK_STATUSES), metavar="STATUS")
-@click.option(
-    "--artifact",
-    "artifacts",
-    multiple=True,
-    metavar="NAME",
-    help="A file that the task produced; may be repeated.",
-)
-@click.option("--reopen", is_flag=True, help="Reopen a completed task.")
+@options.repeated("--artifact", "artifacts", metavar="NAME", help="A file that the task produced.")
+@options.flag("--reopen", help="Reopen a completed task.")
 @params.writing
 def task_command(
     store: FeatureStore,

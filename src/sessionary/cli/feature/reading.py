@@ -25,7 +25,7 @@ from sessionary.layouts.orchestrator.times import parse
 @command("list", "sessionary feature list", "sessionary feature list --status active --json")
 @params.store
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
-@click.option("--archived", is_flag=True, help="Include archived features.")
+@options.flag("--archived", help="Include archived features.")
 @options.as_json("the features", "one feature")
 def list_command(store: FeatureStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the features of the project, newest first."""
@@ -141,8 +141,8 @@ def _stats(stats: HistoryStats) -> Iterator[str]:
 @click.option("--model", help="Only this model.")
 @click.option("--agent", help="Only this agent.")
 @options.since
-@click.option("--failed", is_flag=True, help="Only failed commands.")
-@click.option("--stats", is_flag=True, help="Print totals instead of entries.")
+@options.flag("--failed", help="Only failed commands.")
+@options.flag("--stats", help="Print totals instead of entries.")
 @options.as_json("the entries", "one entry")
 def history_command(
     store: FeatureStore, feature_id: str, stats: bool, json_: bool, jsonl: bool, **filters: Any

@@ -47,11 +47,7 @@ def validate_command(
 )
 @params.optional_feature
 @params.store
-@click.option(
-    "--rewrite-history",
-    is_flag=True,
-    help="Rewrite split entries and wrong durations; the old file is kept.",
-)
+@options.flag("--rewrite-history", help="Rewrite split entries and wrong durations; the old file is kept.")
 @click.option(
     "--bad-bytes",
     type=click.Choice(["replace", "drop"]),
@@ -59,7 +55,7 @@ def validate_command(
     show_default=True,
     help="With --rewrite-history: entries with invalid UTF-8: replace the bytes by U+FFFD, or drop the entry.",
 )
-@click.option("--rebuild-index", is_flag=True, help="Rebuild the list of features from their folders.")
+@options.flag("--rebuild-index", help="Rebuild the list of features from their folders.")
 @options.json_result
 def repair_command(
     store: FeatureStore,
@@ -107,11 +103,7 @@ def _print_repair(done: Repaired) -> None:
 )
 @params.feature
 @params.store
-@click.option(
-    "--switch",
-    is_flag=True,
-    help="Give the new file the name of the old one, which is kept under another name.",
-)
+@options.flag("--switch", help="Give the new file the name of the old one, which is kept under another name.")
 @options.json_result
 def migrate_command(store: FeatureStore, feature_id: str, switch: bool, json_: bool) -> int:
     """Write the state in the newest version, beside the old file.

@@ -51,7 +51,7 @@ def create_command(
 )
 @params.feature
 @click.option("--task", metavar="TASK", help="The active task.")
-@click.option("--no-task", is_flag=True, help="Clear the active task.")
+@options.flag("--no-task", help="Clear the active task.")
 @click.option("--model", type=click.Choice(MODELS), help="The model in use.")
 @click.option(
     "--command", default="update-state", show_default=True, help="Name of the command in the history."
@@ -107,7 +107,7 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
 @params.feature
 @click.argument("command", metavar="COMMAND")
 @click.option("--arguments", default="", metavar="TEXT", help="Arguments of the command.")
-@click.option("--failed", is_flag=True, help="Record the command as failed.")
+@options.flag("--failed", help="Record the command as failed.")
 @click.option("--error", metavar="TEXT", help="The error; implies --failed.")
 @click.option(
     "--duration", "duration_ms", type=click.IntRange(0), metavar="MS", help="Duration in milliseconds."
@@ -152,7 +152,7 @@ def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     "sessionary feature resume sign-in-2025-01-09 --reopen",
 )
 @params.feature
-@click.option("--reopen", is_flag=True, help="Reopen a completed feature.")
+@options.flag("--reopen", help="Reopen a completed feature.")
 @params.writing
 def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Resume a paused feature, or with --reopen a completed one.
@@ -197,7 +197,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     "sessionary feature unarchive sign-in-2025-01-09 --reopen",
 )
 @params.archived_feature
-@click.option("--reopen", is_flag=True, help="Make it active again.")
+@options.flag("--reopen", help="Make it active again.")
 @params.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Restore a feature from the archive. It stays completed, unless --reopen is given.
@@ -225,9 +225,9 @@ def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str,
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
 @params.store
-@click.option("--verify", is_flag=True, help="Only show whether the acknowledgment is valid.")
+@options.flag("--verify", help="Only show whether the acknowledgment is valid.")
 @options.json_result
-@click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
+@options.flag("--jsonl", help="With --verify: print JSON Lines, one agent per line.")
 def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_: bool, jsonl: bool) -> int:
     """Record that an agent has acknowledged the contract.
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import click
-
 from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import print_command, set_in
 from sessionary.cli.lazy import command
@@ -27,9 +25,7 @@ from sessionary.sync.retry import Cost
     "sessionary sync check --json | jq '.sessions[] | select(.faults != [])'",
 )
 @places.local()
-@click.option(
-    "--repair", is_flag=True, help="Upload missing or damaged blocks and heads again, from the local files."
-)
+@options.flag("--repair", help="Upload missing or damaged blocks and heads again, from the local files.")
 @options.as_json("the sessions", "one session")
 def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, jsonl: bool) -> int:
     """Read the remote copies of the local sessions, and compare them by hash with what was uploaded.

@@ -39,7 +39,7 @@ FEW = 5
     "sessionary sync gc --remove --days 90 --json | jq .removed_size",
 )
 @places.settings_option
-@click.option("--remove", is_flag=True, help="Remove unreferenced data older than --days.")
+@options.flag("--remove", help="Remove unreferenced data older than --days.")
 @click.option(
     "--days",
     type=Finite(1, LONGEST),

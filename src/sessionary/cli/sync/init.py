@@ -41,35 +41,23 @@ _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNO
 @places.settings_option
 @click.option("--tenant", metavar="NAME", help="Owner of the sessions: the same name on all your machines.")
 @click.option("--device", metavar="NAME", help="Name of this machine (default: its host name).")
-@click.option(
-    "--include", multiple=True, metavar="PATTERN", help="Only projects whose name matches, such as git:*."
+@options.repeated("--include", metavar="PATTERN", help="Only projects whose name matches, such as git:*.")
+@options.repeated("--exclude", metavar="PATTERN", help="Not the projects whose name matches.")
+@options.repeated(
+    "--project", "projects", metavar="DIR", help="Also synchronise the sessions in this project folder."
 )
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Not the projects whose name matches.")
-@click.option(
-    "--project",
-    "projects",
-    multiple=True,
-    metavar="DIR",
-    help="Also synchronise the sessions in this project folder.",
-)
-@click.option("--logs", is_flag=True, help="Also synchronise event logs.")
-@click.option("--redact", is_flag=True, help="Redact what looks like a secret before it is sent.")
-@click.option(
-    "--redact-rule", "rules", multiple=True, metavar="NAME=REGEX", help="Redact matches of REGEX, too."
-)
+@options.flag("--logs", help="Also synchronise event logs.")
+@options.flag("--redact", help="Redact what looks like a secret before it is sent.")
+@options.repeated("--redact-rule", "rules", metavar="NAME=REGEX", help="Redact matches of REGEX, too.")
 @click.option(
     "--encrypt",
     metavar="FILE",
     help="Encrypt everything for the age key in this file; the file is created if missing.",
 )
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the store, such as region or endpoint.",
+@options.repeated(
+    "--option", "options", metavar="NAME=VALUE", help="A setting of the store, such as region or endpoint."
 )
-@click.option("--replace", is_flag=True, help="Replace the previous settings.")
+@options.flag("--replace", help="Replace the previous settings.")
 @options.json_result
 def init_command(
     address: str,

@@ -80,7 +80,7 @@ def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) ->
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("identity", required=False, metavar="[IDENTITY]")
 @places.local()
-@click.option("--new", is_flag=True, help="Make it a new project on the remote.")
+@options.flag("--new", help="Make it a new project on the remote.")
 @options.json_result
 def bind_command(
     select: Callable[[], places.Here], folder: Path, identity: str | None, new: bool, json_: bool

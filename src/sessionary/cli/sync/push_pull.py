@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import click
-
 from sessionary.cli import options
 from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
@@ -14,9 +12,7 @@ from sessionary.cli.sync.formatting import print_result
 
 @command("push", "sessionary sync push", "sessionary sync push --json | jq .cost")
 @places.local()
-@click.option(
-    "--many-deletions", is_flag=True, help="Push deletions even if half of all sessions were deleted at once."
-)
+@options.flag("--many-deletions", help="Push deletions even if half of all sessions were deleted at once.")
 @options.json_result
 def push_command(select: Callable[[], places.Here], many_deletions: bool, json_: bool) -> int:
     """Upload new data, and again what the remote has lost.
@@ -59,7 +55,7 @@ def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
 
 @command("status", "sessionary sync status", "sessionary sync status --all --json")
 @places.local()
-@click.option("--all", "all_", is_flag=True, help="Also print sessions that are in sync.")
+@options.flag("--all", "all_", help="Also print sessions that are in sync.")
 @options.as_json("the sessions", "one session")
 def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, jsonl: bool) -> int:
     """Show the state of every session: in step, ahead, behind, diverged, never synced or held back.

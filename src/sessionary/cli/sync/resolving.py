@@ -108,9 +108,7 @@ class Pending(NamedTuple):
     help="The version to keep; the other one goes to the trash.",
 )
 @options.json_result
-@click.option(
-    "--jsonl", is_flag=True, help="Print the conflicts as JSON Lines: one session or file per line."
-)
+@options.flag("--jsonl", help="Print the conflicts as JSON Lines: one session or file per line.")
 def resolve_command(
     select: Callable[[], places.Here], session: str | None, keep: str | None, json_: bool, jsonl: bool
 ) -> int:

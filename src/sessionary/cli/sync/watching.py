@@ -14,7 +14,7 @@ from types import FrameType
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
@@ -47,7 +47,7 @@ _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.D
     metavar="SECONDS",
     help="Push once local files have not changed for this long.",
 )
-@click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one push or pull per line.")
+@options.flag("--json", "--jsonl", "json_", help="Print JSON Lines: one push or pull per line.")
 def watch_command(select: Callable[[], places.Here], interval: float, settle: float, json_: bool) -> int:
     """Push local changes and pull remote ones as they happen, until Ctrl-C.
 

@@ -27,7 +27,7 @@ from sessionary.model import Problem
 _selection = options.together(
     click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest."),
     click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest."),
-    click.option("--include-children", is_flag=True, help="Include all sessions below it."),
+    options.flag("--include-children", help="Include all sessions below it."),
 )
 
 
@@ -57,7 +57,7 @@ def _selected(
 )
 @places.session
 @places.on_store
-@click.option("--summary", is_flag=True, help="Only the totals.")
+@options.flag("--summary", help="Only the totals.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="Only this depth level.")
 @_selection
 @options.as_json("them", "one breadcrumb")
@@ -208,7 +208,7 @@ def breadcrumb_command() -> None:
     "--depth", type=click.IntRange(0), metavar="N", help="The depth level.  [default: that of the session]"
 )
 @click.option("--kind", default="note", show_default=True, metavar="WORD", help="note, decision, result, …")
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag to find it by; may be repeated.")
+@options.repeated("--tag", "tags", metavar="WORD", help="A tag to find it by.")
 @options.json_result
 def add_command(
     store: WorkStore,

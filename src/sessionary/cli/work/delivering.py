@@ -60,7 +60,7 @@ _exec = click.option(
 
 
 _settings = options.together(  # those that `Mailbox` has too, as arguments of the same names
-    click.option("--shared", is_flag=True, help="Allow several processes of this consumer at the same time."),
+    options.flag("--shared", help="Allow several processes of this consumer at the same time."),
     click.option(
         "--at-most-once",
         "delivery",
@@ -84,9 +84,7 @@ _settings = options.together(  # those that `Mailbox` has too, as arguments of t
         metavar="SECONDS",
         help="How long to wait for another process of this consumer.",
     ),
-    click.option(
-        "--take-over", is_flag=True, help="Consume on this device from now on, in place of another one."
-    ),
+    options.flag("--take-over", help="Consume on this device from now on, in place of another one."),
 )
 
 
@@ -103,9 +101,7 @@ _settings = options.together(  # those that `Mailbox` has too, as arguments of t
 @places.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Apply at most N messages.")
 @_settings
-@click.option(
-    "--dry-run", is_flag=True, help="Show pending messages without applying them, as `work pending` does."
-)
+@options.flag("--dry-run", help="Show pending messages without applying them, as `work pending` does.")
 @options.json_result
 def consume_command(
     session: str,
@@ -208,7 +204,7 @@ def _as_object(report: Report) -> dict[str, Any]:
     help="How often to poll for messages that were not notified, and to retry failed ones.",
 )
 @_settings
-@click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one message per line.")
+@options.flag("--json", "--jsonl", "json_", help="Print JSON Lines: one message per line.")
 def watch_command(
     session: str,
     store: WorkStore,

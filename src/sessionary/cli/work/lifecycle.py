@@ -39,13 +39,12 @@ class Mode(click.ParamType[int]):
 @click.option(
     "--parent", metavar="ID", shell_complete=places.complete, help="The parent session, which keeps running."
 )
-@click.option(
+@options.repeated(
     "--entity",
     "entities",
     type=places.Pair("=", "an entity", "KEY=VALUE", "track_id=T-1"),
-    multiple=True,
     metavar="KEY=VALUE",
-    help="What it is about; may be repeated.",
+    help="What it is about.",
 )
 @places.context("Where it happens, for example file:src/app.py.")
 @click.option(

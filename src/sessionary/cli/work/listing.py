@@ -47,7 +47,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
     show_default=True,
     help="Sort order: newest first, text from A to Z.",
 )
-@click.option("--reverse", is_flag=True, help="Reverse the order.")
+@options.flag("--reverse", help="Reverse the order.")
 @options.as_json("the sessions", "one session")
 def list_command(
     store: WorkStore,
@@ -110,7 +110,7 @@ def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
     "--depth", type=click.IntRange(0), metavar="N", help="Maximum depth; 0 shows only top-level sessions."
 )
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with the ancestors.")
-@click.option("--show-breadcrumbs", is_flag=True, help="Show the number of breadcrumbs.")
+@options.flag("--show-breadcrumbs", help="Show the number of breadcrumbs.")
 @options.as_json("the sessions", "one session")
 def tree_command(
     store: WorkStore, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool

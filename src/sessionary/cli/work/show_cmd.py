@@ -59,7 +59,7 @@ class Whole:
 )
 @places.session
 @places.on_store
-@click.option("--all", "all_", is_flag=True, help=f"Show all breadcrumbs, not only the last {LAST}.")
+@options.flag("--all", "all_", help=f"Show all breadcrumbs, not only the last {LAST}.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N breadcrumbs.")
 @click.option("--export-json", metavar="FILE", help="Write everything as JSON to FILE, which must not exist.")
 @click.option("--export-md", metavar="FILE", help="Write a Markdown report to FILE, which must not exist.")

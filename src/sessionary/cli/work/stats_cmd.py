@@ -28,8 +28,8 @@ _SHORTEST, _LONGEST = 4, 24
 )
 @click.argument("session", metavar="[ID]", required=False, shell_complete=places.complete)
 @places.on_store
-@click.option("--tree", is_flag=True, help="With ID, count the sessions below it too.")
-@click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")
+@options.flag("--tree", help="With ID, count the sessions below it too.")
+@options.flag("--include-children", "tree", help="The same as --tree.")
 @options.json_result
 def stats_command(session: str | None, store: WorkStore, tree: bool, json_: bool) -> int:
     """Show totals over work sessions, also by model.

@@ -39,7 +39,7 @@ def subwork_command() -> None:
 @places.on_store
 @click.option("--purpose", required=True, metavar="TEXT", help="What the sub-work is for.")
 @places.context("Where it happens.  [default: that of the parent]")
-@click.option("--no-pause-parent", is_flag=True, help="Keep the parent running.")
+@options.flag("--no-pause-parent", help="Keep the parent running.")
 @options.json_result
 def start_command(
     parent: str,
@@ -102,7 +102,7 @@ def show_command(child: str, store: WorkStore, json_: bool) -> int:
     show_default=True,
     help="ok completes the session, failed fails it, partial interrupts it.",
 )
-@click.option("--no-resume-parent", is_flag=True, help="Leave the parent paused.")
+@options.flag("--no-resume-parent", help="Leave the parent paused.")
 @options.json_result
 def close_command(
     child: str, store: WorkStore, summary: str, status: str, no_resume_parent: bool, json_: bool
