@@ -83,16 +83,11 @@ def add_command(
         folder = Path(usual)  # whatever was chosen, even if that cannot be read
     archive = homes.workspace(None, must_exist=False).archive(folder)
     choice = archive.choose(kinds, map(_project, projects), replace=replace)
-    if json_:
-        output.value(
-            {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
-        )
-        return 0
     of = ", ".join(map(short_path, choice.projects)) or "all projects"
     what = ", ".join(choice.kinds) or "all other agents"
-    output.lines(changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}")))
-    changing.print_command("next", "sessionary archive run")
-    return 0
+    document = {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
+    lines = changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}"))
+    return output.shown(document, lines, json_=json_, asides=["next: sessionary archive run"])
 
 
 def _project(word: str) -> str:
@@ -123,22 +118,18 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
     archive = homes.workspace(home).archive(folder)
     with Progress("archiving", None) as progress:
         report = archive.run(passed=progress.advance)
-    if json_:
-        output.value(
-            {
-                "folder": archive.folder,
-                "pushed": list(map(_document, report.pushed)),
-                "unchanged": report.unchanged,
-                "failed": [{"id": one, "message": why} for one, why in report.failed],
-            }
-        )
-    else:
-        size = formatting.size(sum(one.size for one in report.pushed))
-        of_size = f" ({size})" if report.pushed else ""
-        done = f"{formatting.count(len(report.pushed), 'session')} archived{of_size}"
-        output.lines(changing.done(f"{done}, {report.unchanged:,} unchanged"))
-        for one, why in report.failed:
-            output.aside(harmless(f"sessionary: {one}: {why}"))
+    document = {
+        "folder": archive.folder,
+        "pushed": list(map(_document, report.pushed)),
+        "unchanged": report.unchanged,
+        "failed": [{"id": one, "message": why} for one, why in report.failed],
+    }
+    size = formatting.size(sum(one.size for one in report.pushed))
+    of_size = f" ({size})" if report.pushed else ""
+    done = f"{formatting.count(len(report.pushed), 'session')} archived{of_size}"
+    lines = changing.done(f"{done}, {report.unchanged:,} unchanged")
+    asides = (harmless(f"sessionary: {one}: {why}") for one, why in report.failed)
+    output.shown(document, lines, json_=json_, asides=asides)
     return report_failure(report.failure, "archived") or (options.PARTLY if report.failed else 0)
 
 
@@ -286,18 +277,12 @@ def restore_command(
     archive = homes.workspace(None, must_exist=False).archive(folder)
     entry = archive.find(session)
     done = archive.restore(entry, to, version=version)
-    if json_:
-        output.value({"id": done.session_id, "kind": entry.kind, "paths": done.paths, "listed": done.listed})
-        return 0
+    document = {"id": done.session_id, "kind": entry.kind, "paths": done.paths, "listed": done.listed}
     words = f"{one_line(done.session_id)} restored: {formatting.count(len(done.paths), 'file')}"
-    output.lines(changing.done(words))
-    for path in done.paths[:5]:
-        output.line(f"  {harmless(short_path(path))}")
-    if len(done.paths) > 5:
-        output.line(f"  and {len(done.paths) - 5:,} more")
-    if done.listed is not None:
-        output.aside(f"{done.listed}.")
-    return 0
+    lines = [*changing.done(words), *(f"  {harmless(short_path(path))}" for path in done.paths[:5])]
+    lines += [f"  and {len(done.paths) - 5:,} more"] if len(done.paths) > 5 else []
+    asides = [] if done.listed is None else [f"{done.listed}."]
+    return output.shown(document, lines, json_=json_, asides=asides)
 
 
 @command(
@@ -328,8 +313,6 @@ def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_:
             return changing.DECLINED
     for entry in chosen:
         archive.remove(entry)
-    if json_:
-        output.value({"removed": [entry.session_id for entry in chosen]})
-    else:
-        output.lines(changing.done(f"removed from the archive: {formatting.count(len(chosen), 'session')}"))
-    return 0
+    document = {"removed": [entry.session_id for entry in chosen]}
+    lines = changing.done(f"removed from the archive: {formatting.count(len(chosen), 'session')}")
+    return output.shown(document, lines, json_=json_)

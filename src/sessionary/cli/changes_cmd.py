@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import print_command
+from sessionary.cli.changing import to_run
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
@@ -130,20 +130,18 @@ def fork_command(
         )
     new = str(made.session_dir) if by_path else made.session_id
     undo = formatting.command(home, "trash", new) if workspace.grants(ref, Capability.CHANGES) else None
-    if json_:
-        output.value(documents.of_fork(ref, made) | {"undo": undo})
-        return 0
-    output.line(one_line(made.session_id))
-    output.lines(_forked(ref, made))
+    asides = [to_run("show it", formatting.command(home, "show", new))]
     if not is_top_level_session(made.session_id):
-        output.aside("note: amplifier reads an id with an underscore as a sub-agent's and does not list it")
-    print_command("show it", formatting.command(home, "show", new))
-    if undo is not None:
-        print_command("undo", undo)
-    return 0
+        asides.insert(
+            0, "note: amplifier reads an id with an underscore as a sub-agent's and does not list it"
+        )
+    asides += [] if undo is None else [to_run("undo", undo)]
+    document = documents.of_fork(ref, made) | {"undo": undo}
+    return output.shown(document, _forked(ref, made), json_=json_, asides=asides)
 
 
 def _forked(parent: SessionRef, made: ForkResult) -> Iterator[str]:
+    yield one_line(made.session_id)
     turns = formatting.count(made.forked_from_turn, "turn")
     yield from changing.set_in(f"  the first {turns} of {one_line(parent.session_id)}")
     yield f"  {formatting.count(made.message_count, 'message')}, {formatting.count(made.events_count, 'event')}"

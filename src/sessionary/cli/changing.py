@@ -37,20 +37,19 @@ def finish(
     document: dict[str, Any], lines: Iterable[str], *, json_: bool, undo: str | None, dry_run: bool = False
 ) -> int:
     """Print what was done, as a document or as lines with the command that undoes it; return the exit code."""
-    if json_:
-        output.value(document | {"undo": undo})
-        return 0
-    output.lines(lines)
-    if undo is not None:
-        print_command("undo", undo)
-    elif dry_run:
-        output.aside("Nothing was written.")
-    return 0
+    asides = ["Nothing was written."] if dry_run else []
+    asides = asides if undo is None else [to_run("undo", undo)]
+    return output.shown(document | {"undo": undo}, lines, json_=json_, asides=asides)
+
+
+def to_run(label: str, line: str) -> str:
+    """A command to run next. It is never cut, since it is to be copied."""
+    return harmless(f"{label}: {line}")
 
 
 def print_command(label: str, line: str) -> None:
-    """Print a command to run next, on standard error. It is never cut, since it is to be copied."""
-    output.aside(harmless(f"{label}: {line}"))
+    """Print a command to run next, on standard error."""
+    output.aside(to_run(label, line))
 
 
 def done(text: str, sign: str = "✓", colour: str = "green") -> Iterator[str]:

@@ -215,12 +215,14 @@ def value(document: Any) -> None:
     line(_indented(encoded) if sys.stdout.isatty() else encoded)
 
 
-def shown(document: Any, texts: Iterable[str], *, json_: bool) -> int:
-    """Print a result as one JSON document, or as lines; return the exit code."""
+def shown(document: Any, texts: Iterable[str], *, json_: bool, asides: Iterable[str] = ()) -> int:
+    """Print a result as one JSON document, or as lines and `asides`; return the exit code."""
     if json_:
         value(document)
-    else:
-        lines(texts)
+        return 0
+    lines(texts)
+    for text in asides:
+        aside(text)
     return 0
 
 

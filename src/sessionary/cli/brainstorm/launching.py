@@ -137,12 +137,8 @@ def _begin(
     undo = None
     if before is not None:
         undo = project_options.command_line("restore", slug, "--archived", "--replace")
-    if json_:
-        found = render.found_object(before, datetime.now(UTC)) if before else None
-        began = {"action": "created", "archived": before and before.id, "found": found, "undo": undo}
-        output.value({**began, **render.as_object(session)})
-        return 0
-    if before is not None and before.id is not None:
+    found = render.found_object(before, datetime.now(UTC)) if before else None
+    began = {"action": "created", "archived": before and before.id, "found": found, "undo": undo}
+    if not json_ and before is not None and before.id is not None:
         output.aside(harmless(say(lang, "archived", id=before.id)))
-    params.print_saved(session, lang, undo)
-    return 0
+    return params.print_saved(session, lang, undo, {**began, **render.as_object(session)}, json_=json_)

@@ -154,12 +154,9 @@ def _print_jump(
     slug: str, jump: Jump, lang: str, json_: bool, label: str, undo: str, *, restored: bool = True
 ) -> int:
     """Print a step to a stored iteration, and the command that goes back."""
-    if json_:
-        output.value(render.jump_object(slug, jump, restored=restored))
-        return 0
-    output.line(harmless(jump_summary(jump, lang)))
-    changing.print_command(say(lang, label), project_options.command_line(undo, slug))
-    return 0
+    document = render.jump_object(slug, jump, restored=restored)
+    back = changing.to_run(say(lang, label), project_options.command_line(undo, slug))
+    return output.shown(document, [harmless(jump_summary(jump, lang))], json_=json_, asides=[back])
 
 
 @command(

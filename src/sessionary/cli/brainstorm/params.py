@@ -90,18 +90,16 @@ def warn(problems: Sequence[Problem], lang: str, *slug: str) -> None:
 def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: Sequence[str] = ()) -> int:
     """Print that a session is stored, and where; and the command that undoes it, if there is one."""
     line = project_options.command_line(*undo) if undo else None
-    if json_:
-        output.value(render.as_object(session) | {"undo": line})
-    else:
-        print_saved(session, lang, line)
-    return 0
+    return print_saved(session, lang, line, render.as_object(session) | {"undo": line}, json_=json_)
 
 
-def print_saved(session: Brainstorm, lang: str, undo: str | None) -> None:
-    """Print where a session is stored, and the command that undoes that."""
-    output.line(harmless(saved(project_options.short_path(session.path), lang)))
-    if undo is not None:
-        changing.print_command(say(lang, "undo"), undo)
+def print_saved(
+    session: Brainstorm, lang: str, undo: str | None, document: dict[str, Any], *, json_: bool
+) -> int:
+    """Print a document; or where a session is stored, and the command that undoes that."""
+    place = harmless(saved(project_options.short_path(session.path), lang))
+    asides = [] if undo is None else [changing.to_run(say(lang, "undo"), undo)]
+    return output.shown(document, [place], json_=json_, asides=asides)
 
 
 def _axes_of(given: Sequence[str]) -> dict[str, int] | None:

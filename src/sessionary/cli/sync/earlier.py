@@ -95,15 +95,10 @@ def restore_command(
         for one in done
         if one.kept is not None
     ]
-    if json_:
-        files = [one._asdict() for one in done]
-        output.value({"id": ref.session_id, "kind": ref.kind, "files": files, "undo": undo})
-        return 0
-    output.lines(_restored(ref, done))
-    for line in undo:
-        changing.print_command("undo", line)
-    output.aside("next: sessionary sync push")
-    return 0
+    files = [one._asdict() for one in done]
+    document = {"id": ref.session_id, "kind": ref.kind, "files": files, "undo": undo}
+    asides = [*(changing.to_run("undo", line) for line in undo), "next: sessionary sync push"]
+    return output.shown(document, _restored(ref, done), json_=json_, asides=asides)
 
 
 def _session(remote: Connection, word: str, *, keep: bool = True) -> tuple[Engine, SessionRef]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -106,11 +106,12 @@ def init_command(
     made = settings.encrypt is not None and _make_key(settings.encrypt)
     apart, there = _try(of_settings(settings).connect())
     save_settings(place, settings)
-    if json_:
-        output.value(_object(settings, place, apart, there, made))
-    else:
-        _print_outcome(settings, place, apart, there)
-    return 0
+    lines = [
+        *done(f"{one_line(settings.remote)} is ready for the sessions of {one_line(settings.tenant)}"),
+        f"  settings in {one_line(str(place))}, without any secret",
+    ]
+    document = _object(settings, place, apart, there, made)
+    return output.shown(document, lines, json_=json_, asides=_advice(settings, apart, there))
 
 
 def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
@@ -185,18 +186,12 @@ def _object(settings: Settings, place: Path, apart: bool | None, there: bool, ma
     }
 
 
-def _print_outcome(settings: Settings, place: Path, apart: bool | None, there: bool) -> None:
-    output.lines(
-        done(f"{one_line(settings.remote)} is ready for the sessions of {one_line(settings.tenant)}")
-    )
-    output.line(f"  settings in {one_line(str(place))}, without any secret")
+def _advice(settings: Settings, apart: bool | None, there: bool) -> Iterator[str]:
+    """What the user must know, and the next command."""
     if settings.encrypt is not None:  # an earlier attempt may have created it without printing this
-        output.aside(
-            f"The key is in {one_line(settings.encrypt or '')}. Copy it to your other machines, and to a safe place:"
-        )
-        output.aside("Without it, nothing that is stored can be read.")
+        place = one_line(settings.encrypt)
+        yield f"The key is in {place}. Copy it to your other machines, and to a safe place:"
+        yield "Without it, nothing that is stored can be read."
     if apart is False:
-        output.aside(
-            "This server does not separate tenants: each user who may read the tables can read all sessions."
-        )
-    output.aside("next: sessionary sync pull" if there else "next: sessionary sync push")
+        yield "This server does not separate tenants: each user who may read the tables can read all sessions."
+    yield "next: sessionary sync pull" if there else "next: sessionary sync push"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from sessionary.cli import options, output
-from sessionary.cli.changing import done, print_command
+from sessionary.cli.changing import done, to_run
 from sessionary.cli.changing import set_in as indented
 from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.sync import places
@@ -111,8 +111,14 @@ def bind_command(
         if before not in (None, bound):
             for engine in remote.engines():
                 engine.forget_rebound()
-    _print_bound(here, named.folder, bound, before, json_)
-    return 0
+    asides = ["next: sessionary sync pull"]
+    if before not in (None, bound):
+        given = here.given_as("--home", "--settings")
+        words = ["sessionary", "sync", "project", "bind", named.folder, before or "", *given]
+        asides.insert(0, to_run("undo", shell_line(words)))
+    document = {"folder": named.folder, "identity": bound, "before": before}
+    lines = done(f"{one_line(named.folder)} is now {one_line(bound)}")
+    return output.shown(document, lines, json_=json_, asides=asides)
 
 
 def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[str]) -> None:
@@ -158,15 +164,3 @@ def _lines(rows: list[Row]) -> Iterator[str]:
         yield f"{sign} {name}  {'not here' if row.folder is None else one_line(row.folder)}"
         if undecided:
             yield from indented("    may be " + one_line(", ".join(row.candidates)))
-
-
-def _print_bound(here: places.Here, folder: str, bound: str, before: str | None, json_: bool) -> None:
-    if json_:
-        output.value({"folder": folder, "identity": bound, "before": before})
-        return
-    output.lines(done(f"{one_line(folder)} is now {one_line(bound)}"))
-    if before not in (None, bound):
-        words = ["project", "bind", folder, before or "", *here.given_as("--home", "--settings")]
-        back = shell_line(["sessionary", "sync", *words])
-        print_command("undo", back)
-    output.aside("next: sessionary sync pull")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import completing, formatting, options, output
-from sessionary.cli.changing import done, print_command
+from sessionary.cli.changing import done, to_run
 from sessionary.cli.lazy import command
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import print_result
@@ -389,17 +389,16 @@ def _keep_one(here: places.Here, pair: Pair, keep: str, json_: bool) -> int:
                 hint="close the agent that has it open; if none has, wait a moment, or use --quiet 0",
             )
         pair.layout.trash(loser, datetime.now(UTC))
-    if json_:
-        output.value({"kept": winner.session_id, "trashed": loser.session_id})
-        return 0
-    output.lines(done(f"{one_line(winner.session_id)} is kept, {one_line(loser.session_id)} is in the trash"))
     if pair.layout.name == "amplifier":
         back = ["undo", *here.given_as("--home"), loser.session_id]
     else:
         back = [pair.layout.name, "restore", loser.session_id, *here.given_as("--root")]
-    print_command("undo", shell_line(["sessionary", *back]))
-    output.aside("next: sessionary sync push")
-    return 0
+    return output.shown(
+        {"kept": winner.session_id, "trashed": loser.session_id},
+        done(f"{one_line(winner.session_id)} is kept, {one_line(loser.session_id)} is in the trash"),
+        json_=json_,
+        asides=[to_run("undo", shell_line(["sessionary", *back])), "next: sessionary sync push"],
+    )
 
 
 def _is_held_back(here: places.Here, pair: Pair, word: str) -> bool:

@@ -247,18 +247,10 @@ def add_command(
         tags=list(tags),
     )
     path = store.post(crumb, cookie)
-    if json_:
-        output.value({
-            "breadcrumb_id": crumb.breadcrumb_id,
-            "session_id": session.session_id,
-            "timestamp": crumb.timestamp,
-            "depth_level": crumb.depth_level,
-            "path": path,
-        })  # fmt: skip
-    else:
-        output.line(crumb.breadcrumb_id)
-        output.aside(one_line(path))
-    return 0
+    names = ("breadcrumb_id", "timestamp", "depth_level")
+    document = {name: getattr(crumb, name) for name in names}
+    document |= {"session_id": session.session_id, "path": path}
+    return output.shown(document, [crumb.breadcrumb_id], json_=json_, asides=[one_line(path)])
 
 
 @command("move", "sessionary work breadcrumb move latest db5b5fab", group=breadcrumb_command)

@@ -76,17 +76,13 @@ def start_command(
         context=context,
     )
     closed = [] if mode is None else share(store.fs, store.folder(session.session_id), mode)
-    if json_:
-        reach = {} if mode is None else {"unreachable": closed}
-        output.value(document_of(session) | {"path": store.folder(session.session_id)} | reach)
-    else:
-        output.line(session.session_id)
-        output.aside(harmless(store.folder(session.session_id)))
-        if closed:
-            output.aside(
-                f"Other accounts cannot reach it yet. Run: {harmless(shell_line(['chmod', 'a+x', *closed]))}"
-            )
-    return 0
+    folder = store.folder(session.session_id)
+    asides = [harmless(folder)]
+    if closed:
+        line = shell_line(["chmod", "a+x", *closed])
+        asides.append(f"Other accounts cannot reach it yet. Run: {harmless(line)}")
+    document = document_of(session) | {"path": folder} | ({} if mode is None else {"unreachable": closed})
+    return output.shown(document, [session.session_id], json_=json_, asides=asides)
 
 
 _UNDO = {"pause": "resume", "resume": "pause", "interrupt": "resume"}

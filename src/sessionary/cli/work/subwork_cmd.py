@@ -57,12 +57,9 @@ def start_command(
     """
     above = store.resolve(parent)
     child = store.start_subwork(above, purpose, context, pause_parent=not no_pause_parent)
-    if json_:
-        output.value(document_of(child) | {"path": store.folder(child.session_id)})
-        return 0
-    output.line(child.session_id)
-    output.aside(harmless(f"its parent {above} is {store.load(above).status}"))
-    return 0
+    document = document_of(child) | {"path": store.folder(child.session_id)}
+    parent_state = harmless(f"its parent {above} is {store.load(above).status}")
+    return output.shown(document, [child.session_id], json_=json_, asides=[parent_state])
 
 
 @command("list", "sessionary work subwork list db5b5fab", group=subwork_command)
