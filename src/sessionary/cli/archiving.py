@@ -70,9 +70,7 @@ def _document(entry: Archived) -> dict[str, Any]:
 @_folder
 @options.flag("--replace", help="Forget what was chosen before, the folder too.")
 @options.json_result
-def add_command(
-    kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool, json_: bool
-) -> int:
+def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool) -> int:
     """Choose which sessions are archived, and where. `sessionary archive run` archives them.
 
     Without a choice, those of all other agents are, of all projects. The choice is stored in archive.json in the
@@ -87,7 +85,7 @@ def add_command(
     what = ", ".join(choice.kinds) or "all other agents"
     document = {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
     lines = changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}"))
-    return output.shown(document, lines, json_=json_, asides=["next: sessionary archive run"])
+    return output.shown(document, lines, asides=["next: sessionary archive run"])
 
 
 def _project(word: str) -> str:
@@ -105,7 +103,7 @@ def _project(word: str) -> str:
 @options.home
 @_folder
 @options.json_result
-def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
+def run_command(home: Path | None, folder: Path | None) -> int:
     """Archive the sessions that are new or have changed.
 
     The files of a session are copied byte for byte, with those of its sub-agents; of a session in a database, its
@@ -129,7 +127,7 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
     done = f"{formatting.count(len(report.pushed), 'session')} archived{of_size}"
     lines = changing.done(f"{done}, {report.unchanged:,} unchanged")
     asides = (harmless(f"sessionary: {one}: {why}") for one, why in report.failed)
-    output.shown(document, lines, json_=json_, asides=asides)
+    output.shown(document, lines, asides=asides)
     return report_failure(report.failure, "archived") or (options.PARTLY if report.failed else 0)
 
 
@@ -144,9 +142,7 @@ def run_command(home: Path | None, folder: Path | None, json_: bool) -> int:
 @_folder
 @options.flag("--gone", help="Only sessions whose source is gone.")
 @options.as_json("the archived sessions", "one session")
-def list_command(
-    session: str | None, home: Path | None, folder: Path | None, gone: bool, json_: bool, jsonl: bool
-) -> int:
+def list_command(session: str | None, home: Path | None, folder: Path | None, gone: bool) -> int:
     """List what is archived, the last one first; with an ID, the versions of that session.
 
     SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
@@ -155,12 +151,12 @@ def list_command(
     workspace = homes.workspace(home)
     archive = workspace.archive(folder)
     if session is not None:
-        return _versions(archive, archive.find(session), json_=json_, jsonl=jsonl)
+        return _versions(archive, archive.find(session))
     left = archive.left()
     rows = [one for one in archive.entries() if one.name in left or not gone]
     documents = (_document(one) | {"source": _source(one, left)} for one in rows)
     none = "Nothing is archived" + (" whose source is gone." if gone else ": `sessionary archive run`.")
-    return output.listed(documents, _table(rows, left), None if rows else none, json_=json_, jsonl=jsonl)
+    return output.listed(documents, _table(rows, left), None if rows else none)
 
 
 def _source(entry: Archived, left: set[str]) -> str:
@@ -182,9 +178,9 @@ def _table(rows: list[Archived], left: set[str]) -> Iterator[str]:
     yield from table.lines(columns, output.room(), stretch="TITLE", drop=("VERSIONS", "SIZE", "KIND"))
 
 
-def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) -> int:
+def _versions(archive: Archive, entry: Archived) -> int:
     found = archive.versions(entry)
-    if json_ or jsonl:
+    if output.is_json():
         versions = [
             {
                 "version": one.number,
@@ -194,7 +190,7 @@ def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) ->
             }
             for one in found
         ]
-        output.holding(_document(entry) | {"versions": versions}, "versions", jsonl=jsonl)
+        output.holding(_document(entry) | {"versions": versions}, "versions")
         return 0
     now = datetime.now(UTC)
     sizes = [entry.sizes.get(one.number) for one in found]
@@ -217,7 +213,7 @@ def _versions(archive: Archive, entry: Archived, *, json_: bool, jsonl: bool) ->
 @click.argument("sessions", nargs=-1, metavar="[ID]...", shell_complete=_completed)
 @_folder
 @options.json_result
-def verify_command(sessions: tuple[str, ...], folder: Path | None, json_: bool) -> int:
+def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
     """Read archived sessions back, all of them by default, and compare each file of each version with its hash.
 
     Exit code 13: something is damaged or missing.
@@ -228,7 +224,7 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None, json_: bool) 
         found = list(progress.over(archive.verify(some)))
     damaged = [one for one in found if one.faults]
     size = sum(one.size for one in found)
-    if json_:
+    if output.is_json():
         rows = [{"id": one.session_id, "kind": one.kind, "faults": one.faults} for one in damaged]
         output.value({"ok": not damaged, "sessions": len(found), "size": size, "damaged": rows})
     else:
@@ -264,9 +260,7 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None, json_: bool) 
     "--version", type=click.IntRange(1), metavar="N", help="The version, as `archive list ID` numbers it."
 )
 @options.json_result
-def restore_command(
-    session: str, folder: Path | None, to: Path | None, version: int | None, json_: bool
-) -> int:
+def restore_command(session: str, folder: Path | None, to: Path | None, version: int | None) -> int:
     """Write the files of an archived session, byte for byte; by default those of its longest version.
 
     Nothing is ever replaced: if one of the files exists, nothing is written. The files get new times, so that the
@@ -282,7 +276,7 @@ def restore_command(
     lines = [*changing.done(words), *(f"  {harmless(short_path(path))}" for path in done.paths[:5])]
     lines += [f"  and {len(done.paths) - 5:,} more"] if len(done.paths) > 5 else []
     asides = [] if done.listed is None else [f"{done.listed}."]
-    return output.shown(document, lines, json_=json_, asides=asides)
+    return output.shown(document, lines, asides=asides)
 
 
 @command(
@@ -294,7 +288,7 @@ def restore_command(
 @_folder
 @options.flag("--yes", help="Do not ask for confirmation.")
 @options.json_result
-def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_: bool) -> int:
+def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool) -> int:
     """Remove sessions from the archive, with all of their versions. There is no undo.
 
     A session whose source is present is archived again by the next run.
@@ -315,4 +309,4 @@ def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool, json_:
         archive.remove(entry)
     document = {"removed": [entry.session_id for entry in chosen]}
     lines = changing.done(f"removed from the archive: {formatting.count(len(chosen), 'session')}")
-    return output.shown(document, lines, json_=json_)
+    return output.shown(document, lines)

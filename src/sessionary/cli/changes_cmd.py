@@ -38,7 +38,7 @@ _SHOWN = 12
 @options.home
 @options.flag("--clear", help="Remove the name.")
 @options.json_result
-def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
+def rename_command(session: str, name: str | None, home: Path | None, clear: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
 
     The name of a session that Sessionary can only read is kept in the data folder, as tags are; the files of its
@@ -57,7 +57,6 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
     return changing.finish(
         {"id": ref.session_id, "path": ref.locator, "name": name, "before": before},
         changing.done(f"{one_line(ref.session_id)} {what}"),
-        json_=json_,
         undo=formatting.command(home, "rename", word, "--clear" if before is None else before),
     )
 
@@ -93,7 +92,6 @@ def fork_command(
     on_incomplete: str,
     no_events: bool,
     dry_run: bool,
-    json_: bool,
 ) -> int:
     """Create a new session from the first turns of another one, which stays unchanged.
 
@@ -114,7 +112,6 @@ def fork_command(
         return changing.finish(
             documents.of_fork_preview(ref, new_id, seen),
             _previewed(ref, seen, on_incomplete),
-            json_=json_,
             undo=None,
             dry_run=True,
         )
@@ -137,7 +134,7 @@ def fork_command(
         )
     asides += [] if undo is None else [to_run("undo", undo)]
     document = documents.of_fork(ref, made) | {"undo": undo}
-    return output.shown(document, _forked(ref, made), json_=json_, asides=asides)
+    return output.shown(document, _forked(ref, made), asides=asides)
 
 
 def _forked(parent: SessionRef, made: ForkResult) -> Iterator[str]:
@@ -174,7 +171,7 @@ def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Ite
 @options.home
 @options.dry_run
 @options.json_result
-def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, json_: bool) -> int:
+def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool) -> int:
     """Rewind a session to the end of TURN; 0 is the state before its first turn.
 
     Messages and events of later turns are removed, and kept for `sessionary undo`. There is no confirmation:
@@ -191,7 +188,6 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     return changing.finish(
         documents.of_rewound(ref, done) | ({"would_go": going} if dry_run else {}),
         _rewound(done, going),
-        json_=json_,
         undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
         dry_run=dry_run,
     )
@@ -245,9 +241,7 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
 @options.flag("--metadata", help="Restore metadata.json, not the transcript.")
 @options.dry_run
 @options.json_result
-def restore_backup_command(
-    session: str, home: Path | None, metadata: bool, dry_run: bool, json_: bool
-) -> int:
+def restore_backup_command(session: str, home: Path | None, metadata: bool, dry_run: bool) -> int:
     """Replace the transcript by its backup, which is older and may lack the last messages.
 
     If a transcript is damaged, `sessionary repair` keeps more of it.
@@ -262,7 +256,6 @@ def restore_backup_command(
     return changing.finish(
         {"id": fields.pop("session_id"), "path": ref.locator} | fields,
         _restored(done),
-        json_=json_,
         undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
         dry_run=dry_run,
     )
@@ -296,9 +289,7 @@ def _restored(done: Restored) -> Iterator[str]:
 @options.home
 @options.repeated("--remove", metavar="TAG", help="Remove this tag.")
 @options.json_result
-def tag_command(
-    session: str, tags: tuple[str, ...], home: Path | None, remove: tuple[str, ...], json_: bool
-) -> int:
+def tag_command(session: str, tags: tuple[str, ...], home: Path | None, remove: tuple[str, ...]) -> int:
     """Add tags to a session of any agent, or remove them. Without tags: print those that it has.
 
     Tags are kept in the data folder of Sessionary; the files of the agent stay unchanged. A tag has no blanks and
@@ -319,7 +310,7 @@ def tag_command(
     name = one_line(ref.session_id)
     shown = one_line(" ".join(f"#{one}" for one in after))
     text = f"{name} has the tags {shown}" if after else f"{name} has no tags"
-    return changing.finish(document, changing.done(text), json_=json_, undo=undo)
+    return changing.finish(document, changing.done(text), undo=undo)
 
 
 @command("star", "sessionary star 3f0c81d2", "sessionary star 3f0c81d2 --remove", "sessionary list --starred")
@@ -327,7 +318,7 @@ def tag_command(
 @options.home
 @options.flag("--remove", help="Take the star away.")
 @options.json_result
-def star_command(session: str, home: Path | None, remove: bool, json_: bool) -> int:
+def star_command(session: str, home: Path | None, remove: bool) -> int:
     """Give a session of any agent a star, or take it away.
 
     Stars are kept in the data folder of Sessionary; the files of the agent stay unchanged.
@@ -342,4 +333,4 @@ def star_command(session: str, home: Path | None, remove: bool, json_: bool) -> 
         undo = formatting.command(home, "star", word, *(() if remove else ("--remove",)))
     document = {"id": ref.session_id, "path": ref.locator, "starred": not remove, "before": before}
     done = changing.done(f"{one_line(ref.session_id)} has {'no' if remove else 'a'} star")
-    return changing.finish(document, done, json_=json_, undo=undo)
+    return changing.finish(document, done, undo=undo)

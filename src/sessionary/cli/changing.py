@@ -33,13 +33,11 @@ def confirmed(question: str, refusal: Exception | None = None) -> bool:
     return agreed
 
 
-def finish(
-    document: dict[str, Any], lines: Iterable[str], *, json_: bool, undo: str | None, dry_run: bool = False
-) -> int:
+def finish(document: dict[str, Any], lines: Iterable[str], *, undo: str | None, dry_run: bool = False) -> int:
     """Print what was done, as a document or as lines with the command that undoes it; return the exit code."""
     asides = ["Nothing was written."] if dry_run else []
     asides = asides if undo is None else [to_run("undo", undo)]
-    return output.shown(document | {"undo": undo}, lines, json_=json_, asides=asides)
+    return output.shown(document | {"undo": undo}, lines, asides=asides)
 
 
 def to_run(label: str, line: str) -> str:

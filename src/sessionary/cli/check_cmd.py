@@ -52,13 +52,7 @@ class _Checked(NamedTuple):
 @options.flag("--remember", help="With --chain: keep the ends of whole chains, to compare later.")
 @options.as_json("the findings", "one problem")
 def check_command(
-    targets: tuple[str, ...],
-    home: Path | None,
-    notes: bool,
-    chain: bool,
-    remember: bool,
-    json_: bool,
-    jsonl: bool,
+    targets: tuple[str, ...], home: Path | None, notes: bool, chain: bool, remember: bool
 ) -> int:
     """Find damage in sessions, or in any JSON Lines file. Nothing is changed.
 
@@ -70,20 +64,22 @@ def check_command(
     check = partial(_check, chain=chain, remember=remember)
     checked: list[_Checked] = []
     failure = None
-    with nullcontext() if json_ or jsonl else output.paged(), Progress("checking", None) as progress:
+    with nullcontext() if output.is_json() else output.paged(), Progress("checking", None) as progress:
         try:
             for one in progress.over(_each(workspace, targets, check)):
                 checked.append(one)
-                if jsonl:
+                if output.wants("jsonl"):
                     output.values(_objects(one))
-                elif not json_ and (lines := list(_lines(workspace, one, notes=notes or bool(targets)))):
+                elif not output.wants("json") and (
+                    lines := list(_lines(workspace, one, notes=notes or bool(targets)))
+                ):
                     progress.pause()
                     output.lines(lines)
         except StorageFailed as error:
             failure = error
-        if json_:
+        if output.wants("json"):
             output.value(_report(checked))
-        elif not jsonl:
+        elif not output.wants("jsonl"):
             progress.pause()
             if any(one.kind != "place" for one in checked) or _exit_code(checked, None):
                 output.lines(_sum(checked, notes=notes or bool(targets)))

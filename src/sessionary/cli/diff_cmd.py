@@ -33,7 +33,7 @@ _SHOWN = 20
 @click.argument("b", metavar="B[@BRANCH]", shell_complete=completing.sessions())
 @options.home
 @options.json_result
-def diff_command(a: str, b: str, home: Path | None, json_: bool) -> int:
+def diff_command(a: str, b: str, home: Path | None) -> int:
     """Compare two sessions, or branches of one: turns, tools, files, errors, tokens and cost.
 
     ID@1 is the first branch that was left in a session, by a rewind for example, from where the session began.
@@ -42,7 +42,7 @@ def diff_command(a: str, b: str, home: Path | None, json_: bool) -> int:
     workspace = homes.workspace(home)
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
     found = workspace.diff(one, other, branch=branch, other_branch=left)
-    if json_:
+    if output.is_json():
         output.value(documents.of_comparison(found))
         return 0
     short = workspace.short_ids([one, other])

@@ -18,7 +18,7 @@ from sessionary.workspace.doctor import AgentState, CatalogueState
 @command("doctor", "sessionary doctor", "sessionary doctor --json")
 @options.home
 @options.json_result
-def doctor_command(home: Path | None, json_: bool) -> int:
+def doctor_command(home: Path | None) -> int:
     """Show where each agent's sessions were looked for and what was found.
 
     For each agent: the folders, the number of sessions, those that are damaged, the versions that wrote them, and
@@ -26,7 +26,7 @@ def doctor_command(home: Path | None, json_: bool) -> int:
     what lists have read. Nothing is changed.
     """
     found = homes.workspace(home).doctor()
-    if json_:
+    if output.is_json():
         output.value({"agents": [_agent(one) for one in found.agents], "catalogue": asdict(found.catalogue)})
     else:
         now = datetime.now(UTC)

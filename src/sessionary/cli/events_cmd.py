@@ -67,8 +67,6 @@ def events_command(
     summed: bool,
     cost: bool,
     raw: bool,
-    json_: bool,
-    jsonl: bool,
 ) -> int:
     """Show the events of a session, one line each.
 
@@ -77,7 +75,7 @@ def events_command(
     with --summary. FILE is any event log.
     """
     how = _one_way(summary=summed, cost=cost, raw=raw)
-    _check_usage(how, fields, tail, json_ or jsonl)
+    _check_usage(how, fields, tail)
     workspace = homes.workspace(home)
     found = resolve(workspace, session, able=Capability.EVENTS)
     wanted: EventFilter = {"since": since, "until": until, "span": span}
@@ -92,14 +90,14 @@ def events_command(
             reader = workspace.events(found, passed=progress.reach)
             totals = reader.summary(**wanted) if how == "summary" else reader.usage(**wanted)
         if isinstance(totals, EventSummary):
-            output.shown(documents.of_event_summary(totals), _summary_lines(totals), json_=json_ or jsonl)
+            output.shown(documents.of_event_summary(totals), _summary_lines(totals))
         else:
-            _print_cost(totals, json_ or jsonl)
+            _print_cost(totals)
     elif how == "raw":
         _print_raw(reader.lines(last=tail, **wanted))
     else:
         paths = [path.strip() for path in fields.split(",")] if fields is not None else None
-        _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths, json_, jsonl)
+        _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths)
     _print_damage(reader)
     return 0
 
@@ -112,12 +110,12 @@ def _one_way(**ways: bool) -> str | None:
     return asked[0] if asked else None
 
 
-def _check_usage(how: str | None, fields: str | None, tail: int | None, as_json: bool) -> None:
+def _check_usage(how: str | None, fields: str | None, tail: int | None) -> None:
     if how is not None and fields is not None:
         raise click.UsageError(f"--fields and --{how} exclude each other")
     if how in ("summary", "cost") and tail is not None:
         raise click.UsageError(f"--tail and --{how} exclude each other; use --since for the newest events")
-    if how == "raw" and as_json:
+    if how == "raw" and output.is_json():
         raise click.UsageError("--raw already prints JSON: it cannot be combined with --json or --jsonl")
 
 
@@ -127,10 +125,10 @@ def as_object(head: EventHead, fields: dict[str, Any], paths: Sequence[str] | No
     return documents.of_event(head) | rest
 
 
-def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, jsonl: bool) -> None:
-    if jsonl:
+def _print_views(views: Iterable[View], paths: list[str] | None) -> None:
+    if output.wants("jsonl"):
         output.values(as_object(*view, paths) for view in views)
-    elif json_:
+    elif output.wants("json"):
         output.value([as_object(*view, paths) for view in views])
     else:
         with output.paged():
@@ -195,8 +193,8 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _print_cost(totals: UsageTotals, as_json: bool) -> None:
-    if as_json:
+def _print_cost(totals: UsageTotals) -> None:
+    if output.is_json():
         models = [{"model": model, **usage_object(usage)} for model, usage in totals.models.items()]
         output.value({"total": usage_object(totals.total), "models": models})
         return

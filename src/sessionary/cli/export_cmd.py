@@ -71,7 +71,6 @@ def export_command(
     rules: Path | None,
     branches: bool,
     strict: bool,
-    json_: bool,
 ) -> int:
     """Export sessions, with the sessions of their sub-agents, in a format that other programs read.
 
@@ -85,7 +84,7 @@ def export_command(
         raise click.UsageError("--output needs a name")
     if len(sessions) > 1 and not is_folder:
         raise click.UsageError("several sessions need --output DIR/")
-    if json_ and place == _PRINTED:
+    if output.is_json() and place == _PRINTED:
         raise click.UsageError("--json needs --output FILE")
     if rules is not None and not redact:
         raise click.UsageError("--rules needs --redact")
@@ -109,7 +108,7 @@ def export_command(
         return 0
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)
-    if json_:
+    if output.is_json():
         reports = [
             {"path": os.path.abspath(file), **one.report.as_dict()}
             for one, file in zip(exports, files, strict=True)

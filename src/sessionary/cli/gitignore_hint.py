@@ -30,7 +30,7 @@ def print_afterwards(ctx: click.Context, kind: str, place: Path) -> None:
     """When the command of a context has ended, print the hint for the one kind of session of its project."""
 
     def hint() -> None:
-        if not ctx.params.get("json_") and work_tree(place) is not None:
+        if output.FORM not in ctx.meta and work_tree(place) is not None:
             print_once([layout_in(place, kind)])
 
     ctx.call_on_close(hint)

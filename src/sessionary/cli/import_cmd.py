@@ -32,7 +32,7 @@ _WORDS = {
 )
 @options.home
 @options.json_result
-def import_command(files: Sequence[Path], home: Path | None, json_: bool) -> int:
+def import_command(files: Sequence[Path], home: Path | None) -> int:
     """Import the sessions in FILE: an ATIF trajectory, an STS trace, or the database of a framework.
 
     All commands then read them (`sessionary list --kind records`), and the stores of this package continue those
@@ -44,7 +44,7 @@ def import_command(files: Sequence[Path], home: Path | None, json_: bool) -> int
     homes.check_named(home)
     workspace = homes.workspace(home, must_exist=False)
     done = list(map(workspace.import_file, dict.fromkeys(files)))
-    if json_:
+    if output.is_json():
         output.value({"imports": [_object(one) for one in done]})
     else:
         for one in done:

@@ -103,8 +103,6 @@ def list_command(
     starred: bool,
     sort: str,
     limit: int,
-    json_: bool,
-    jsonl: bool,
 ) -> int:
     """List sessions, newest first.
 
@@ -133,11 +131,11 @@ def list_command(
     chosen.sort(key=_rank, reverse=True)
     if sort in _SORTS:
         chosen.sort(key=_SORTS[sort])
-    if json_ or jsonl:
+    if output.is_json():
         shown = [one for one in chosen if not (top_level and one.nested)]
         prices = workspace.prices()
         rows = (documents.of_summary(one, prices) for one in shown[: limit or None])
-        output.items(rows, jsonl=jsonl)
+        output.items(rows)
     elif chosen:
         _print(workspace, found, chosen, all_=all_, limit=limit, with_tokens=sort == "tokens")
         _print_left_out(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)

@@ -49,8 +49,8 @@ class _Named(click.Command):
 @click.argument("newpath", metavar="NEWPATH")
 @options.home
 @options.flag("--dry-run", help="Show what would be done; write nothing.")
-@options.flag("--json", "json_", help="Print what was done as one JSON document.")
-def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, json_: bool) -> int:
+@options.json_result
+def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool) -> int:
     """Move the sessions of PROJECT to its renamed folder NEWPATH.
 
     PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent finds
@@ -68,7 +68,7 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
         with Progress("moving sessions", len(move.steps)) as progress:
             workspace.move(move, passed=progress.advance)
     back = _way_back(move, home)
-    if json_:
+    if output.is_json():
         output.value(_object(move, dry_run, back))
     else:
         output.lines(_moved_lines(move, dry_run))

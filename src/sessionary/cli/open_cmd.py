@@ -29,7 +29,7 @@ from sessionary.workspace.opening import Resume
 @options.flag("--run", help="Run the command, after confirmation.")
 @options.flag("--yes", help="With --run: do not ask for confirmation.")
 @options.json_result
-def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: bool) -> int:
+def open_command(session: str, home: Path | None, run: bool, yes: bool) -> int:
     """Continue a session in its agent: print the command, or run it.
 
     The command begins with a change to the folder that the agent worked in. The session is checked first: what the
@@ -37,12 +37,12 @@ def open_command(session: str, home: Path | None, run: bool, yes: bool, json_: b
 
     Exit code 13: the agent may refuse the session, or show less of it. With --run: the exit code of the agent.
     """
-    if json_ and run:
+    if output.is_json() and run:
         raise click.UsageError("--json and --run exclude each other")
     workspace = homes.workspace(home)
     ref = named(workspace, session)
     found = workspace.resume(ref)
-    if json_:
+    if output.is_json():
         output.value(
             {
                 "id": ref.session_id,

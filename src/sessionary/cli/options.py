@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sessionary.cli import output
 from sessionary.cli.param_types import When
 from sessionary.workspace.stores import KINDS
 
@@ -27,6 +28,19 @@ def repeated(*names: str, help: str, **more: Any) -> Callable[[Command], Command
     return click.option(*names, multiple=True, help=f"{help} May be repeated.", **more)
 
 
+def _form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value:
+        return
+    form = str(param.name).rstrip("_")
+    if ctx.meta.setdefault(output.FORM, form) != form:
+        raise click.UsageError("--json and --jsonl exclude each other")
+
+
+def json_flag(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: A002 - as `click.option`
+    """An option that prints the result as JSON: see `output.shown`. The command itself is not given its value."""
+    return flag(*names, help=help, callback=_form, expose_value=False)
+
+
 def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> Path | None:
     """The first value; all of them are kept for `homes.workspace`.
 
@@ -40,7 +54,7 @@ def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> P
     def hint() -> None:
         from sessionary.cli.gitignore_hint import print_once
 
-        if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
+        if output.FORM not in ctx.meta:
             print_once(workspace(value, must_exist=False).layouts)
 
     if not ctx.resilient_parsing:  # completion in a shell prints nothing else
@@ -58,19 +72,12 @@ home = repeated(
 )
 
 
-def one_format(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-    """The callback of ``--json`` and ``--jsonl``: refuse both at once."""
-    if value and ctx.params.get("jsonl" if param.name == "json_" else "json_"):
-        raise click.UsageError("--json and --jsonl exclude each other")
-    return value
-
-
 def as_json(what: str, line: str) -> Callable[[Command], Command]:
     """The options ``--json`` (all in one document) and ``--jsonl`` (a stream of lines), which exclude each other."""
     text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
     return together(
-        flag("--json", "json_", callback=one_format, help=text),
-        flag("--jsonl", callback=one_format, help=texts),
+        json_flag("--json", "json_", help=text),
+        json_flag("--jsonl", help=texts),
     )
 
 
@@ -85,7 +92,7 @@ def together(*some: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-json_result = flag("--json", "json_", callback=one_format, help="Print the result as one JSON document.")
+json_result = json_flag("--json", "json_", help="Print the result as one JSON document.")
 dry_run = flag("--dry-run", help="Show what would be done; write nothing.")
 
 

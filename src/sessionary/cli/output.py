@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TextIO
 
+import click
 import msgspec
 
 from sessionary.cli import pager
@@ -24,6 +25,8 @@ from sessionary.escaping import harmless_json
 
 WIDTH = 80
 WIDEST = 100
+FORM = "sessionary.form"
+"""Where the context of a command has the form of its result: ``json`` or ``jsonl``; nothing for text."""
 _PIECE = 500  # lines
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _ASCII = str.maketrans(
@@ -215,9 +218,24 @@ def value(document: Any) -> None:
     line(_indented(encoded) if sys.stdout.isatty() else encoded)
 
 
-def shown(document: Any, texts: Iterable[str], *, json_: bool, asides: Iterable[str] = ()) -> int:
+def is_json() -> bool:
+    """True if the command prints its result as JSON: with ``--json`` or ``--jsonl``."""
+    return _form() is not None
+
+
+def wants(form: str) -> bool:
+    """True if the command was given the option of this form: ``json`` or ``jsonl``."""
+    return _form() == form
+
+
+def _form() -> str | None:
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(FORM)
+
+
+def shown(document: Any, texts: Iterable[str], *, asides: Iterable[str] = ()) -> int:
     """Print a result as one JSON document, or as lines and `asides`; return the exit code."""
-    if json_:
+    if is_json():
         value(document)
         return 0
     lines(texts)
@@ -254,28 +272,24 @@ def values(documents: Iterable[Any]) -> None:
         line(_encode(document, sys.stdout))
 
 
-def items(documents: Iterable[Any], *, jsonl: bool) -> None:
-    """A list as one JSON document, or with `jsonl` one item per line."""
-    if jsonl:
+def items(documents: Iterable[Any]) -> None:
+    """A list as one JSON document, or with ``--jsonl`` one item per line."""
+    if wants("jsonl"):
         values(documents)
     else:
         value(list(documents))
 
 
-def listed(
-    documents: Iterable[Any], texts: Iterable[str], none: str | None, *, json_: bool, jsonl: bool
-) -> int:
+def listed(documents: Iterable[Any], texts: Iterable[str], none: str | None) -> int:
     """Print a list as JSON, or as lines; return the exit code.
 
     Args:
         documents: the items.
         texts: the lines.
         none: printed on standard error instead of the lines, if there are no items.
-        json_: print one document.
-        jsonl: print one document per line.
     """
-    if json_ or jsonl:
-        items(documents, jsonl=jsonl)
+    if is_json():
+        items(documents)
     elif none is not None:
         aside(none)
     else:
@@ -284,9 +298,9 @@ def listed(
     return 0
 
 
-def holding(document: dict[str, Any], name: str, *, jsonl: bool) -> None:
-    """An object as one JSON document, or with `jsonl` one item of the list of that name per line."""
-    if jsonl:
+def holding(document: dict[str, Any], name: str) -> None:
+    """An object as one JSON document, or with ``--jsonl`` one item of the list of that name per line."""
+    if wants("jsonl"):
         values(document[name])
     else:
         value(document)

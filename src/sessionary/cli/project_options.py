@@ -100,9 +100,9 @@ def before(read: Callable[[], T]) -> T | None:
     return None
 
 
-def may_ask(json_: bool) -> bool:
+def may_ask() -> bool:
     """True if a user at a terminal can be asked. The question goes to standard error."""
-    return not json_ and sys.stdin.isatty() and sys.stderr.isatty()
+    return not output.is_json() and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def command_line(*words: str) -> str:
@@ -113,17 +113,16 @@ def command_line(*words: str) -> str:
     return shell_line(["sessionary", str(group), *words, *where])
 
 
-def outcome(document: dict[str, Any], text: str, *, json_: bool, undo: Sequence[str] = ()) -> int:
+def outcome(document: dict[str, Any], text: str, *, undo: Sequence[str] = ()) -> int:
     """Print what was done, and the command that undoes it; return the exit code.
 
     Args:
         document: the same as JSON.
         text: one line for it.
-        json_: print the document.
         undo: the words of the command that undoes it; none if there is none.
     """
     line = command_line(*undo) if undo else None
-    return changing.finish(document, changing.done(text), json_=json_, undo=line)
+    return changing.finish(document, changing.done(text), undo=line)
 
 
 def label(name: str, text: str, width: int = 11) -> Iterator[str]:
@@ -167,14 +166,12 @@ def exit_code(problems: Iterable[Problem]) -> int:
     return DAMAGED if any(problem.severity > Severity.note for problem in problems) else 0
 
 
-def report(
-    problems: list[Problem], base: str, *, checked: int, json_: bool, jsonl: bool, with_notes: bool
-) -> int:
+def report(problems: list[Problem], base: str, *, checked: int, with_notes: bool) -> int:
     """Print the findings of a check of so many sessions; return its exit code."""
-    if json_ or jsonl:
+    if output.is_json():
         found = [problem.as_dict() for problem in problems]
         document = {"ok": exit_code(problems) == 0, "checked": checked, "problems": found}
-        output.holding(document, "problems", jsonl=jsonl)
+        output.holding(document, "problems")
     elif not checked and not problems:
         output.aside(f"Nothing to check in {one_line(base)}.")
     else:

@@ -74,7 +74,6 @@ def repair_command(
     bad_bytes: str,
     full: bool,
     dry_run: bool,
-    json_: bool,
 ) -> int:
     """Repair a session that its agent or a model provider refuses, then check it again.
 
@@ -97,7 +96,7 @@ def repair_command(
     if out is not None:
         if dry_run or close_last or full or orphans != "complete" or bad_bytes != "replace":
             raise click.UsageError("--out excludes all options but --home and --json")
-        return _copy(workspace, to_change(workspace, session, able=None).ref, out, json_=json_)
+        return _copy(workspace, to_change(workspace, session, able=None).ref, out)
     ref, word = to_change(workspace, session)
     with waiting("repairing"):
         found = workspace.repair(
@@ -105,7 +104,7 @@ def repair_command(
         )
     done = found.done
     undo = None if done is None or done.kept_in is None else formatting.command(home, "undo", word)
-    if json_:
+    if output.is_json():
         output.value(_object(found, full, undo))
     else:
         with output.paged():
@@ -122,11 +121,11 @@ def repair_command(
     return DAMAGED if found.remaining and not dry_run else 0
 
 
-def _copy(workspace: Workspace, ref: SessionRef, out: Path, *, json_: bool) -> int:
+def _copy(workspace: Workspace, ref: SessionRef, out: Path) -> int:
     """Write a mended copy, and say what was mended and what was not."""
     with waiting("repairing"):
         found = workspace.mended_copy(ref, out)
-    if json_:
+    if output.is_json():
         output.value(
             {
                 "id": ref.session_id,

@@ -109,8 +109,6 @@ def search_command(
     case: bool,
     fold: bool,
     limit: int,
-    json_: bool,
-    jsonl: bool,
 ) -> int:
     """Search messages in all sessions, including those of sub-agents; newest sessions first.
 
@@ -143,14 +141,14 @@ def search_command(
         asked = [ref for ref in asked if ref.locator not in nested]
     hits = workspace.search(query, asked, limit=limit)
     progress = Progress("searching", hits.size)
-    with nullcontext() if json_ or jsonl else output.paged(), progress:
+    with nullcontext() if output.is_json() else output.paged(), progress:
         hits.passed = progress.advance
         found = _shown_alone(hits, progress)
-        if jsonl:
+        if output.wants("jsonl"):
             for hit in found:
                 output.values([documents.of_hit(hit)])
                 output.flush()
-        elif json_:
+        elif output.wants("json"):
             output.value(_report(list(found), hits))
         else:
             _print(workspace, refs, found)

@@ -90,8 +90,6 @@ def show_command(
     branches: bool,
     follow: bool,
     raw: bool,
-    json_: bool,
-    jsonl: bool,
 ) -> int:
     """Show the conversation of a session, or of any JSON Lines file of messages.
 
@@ -107,12 +105,12 @@ def show_command(
         raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
-    if raw and (json_ or jsonl or full):
+    if raw and (output.is_json() or full):
         raise click.UsageError("--raw excludes --json, --jsonl and --full")
-    if follow and (json_ or branches or turns is not None or index is not None):
+    if follow and (output.wants("json") or branches or turns is not None or index is not None):
         raise click.UsageError("--follow excludes --json, --branches, --turns and ID:INDEX")
     if follow:
-        _follow(workspace, found, tail, full=full, raw=raw, jsonl=jsonl)
+        _follow(workspace, found, tail, full=full, raw=raw)
     summary = None if isinstance(found, Path) else workspace.summary(found)
     problems = list(workspace.check(found)) if summary is None else summary.problems
     messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
@@ -120,10 +118,10 @@ def show_command(
     first = _first(workspace, found, problems, tail)
     if window is None and tail is None:
         messages = _chosen(messages, _turns(workspace, found, problems, turns))
-    if json_ or jsonl or raw:
+    if output.is_json() or raw:
         narrow = (message for message in messages if message.index >= first)
         only = narrow if window is None else _within(messages, window)
-        _print_records(workspace, found, only, problems, raw=raw, jsonl=jsonl)
+        _print_records(workspace, found, only, problems, raw=raw)
     else:
         now, draw = datetime.now(UTC), output.is_terminal()
         page = Page(output.width(), full=full, now=now, window=window, first=first, draw=draw)
@@ -149,19 +147,13 @@ def _turns(workspace: Workspace, found: Target, problems: list[Problem], turns: 
 
 
 def _print_records(
-    workspace: Workspace,
-    found: Target,
-    messages: Iterator[Numbered],
-    problems: list[Problem],
-    *,
-    raw: bool,
-    jsonl: bool,
+    workspace: Workspace, found: Target, messages: Iterator[Numbered], problems: list[Problem], *, raw: bool
 ) -> None:
     """Print messages for programs: as they are stored, or as JSON."""
     if raw:
         with output.paged():
             _print_raw(workspace, found, messages)
-    elif jsonl:
+    elif output.wants("jsonl"):
         output.values(map(documents.of_message, messages))
     else:
         output.value({
@@ -171,9 +163,7 @@ def _print_records(
         })  # fmt: skip
 
 
-def _follow(
-    workspace: Workspace, found: Target, tail: int | None, *, full: bool, raw: bool, jsonl: bool
-) -> NoReturn:
+def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool, raw: bool) -> NoReturn:
     """Print a session and what is added to it, until the user interrupts.
 
     Raises:
@@ -186,9 +176,9 @@ def _follow(
         )
     first = 0 if tail is None else max(sum(1 for _ in workspace.messages(found)) - tail, 0)
     messages = workspace.follow(found, idle=output.flush)
-    if raw or jsonl:
+    if raw or output.wants("jsonl"):
         new = (message for message in messages if message.index >= first)
-        _print_records(workspace, found, new, [], raw=raw, jsonl=jsonl)
+        _print_records(workspace, found, new, [], raw=raw)
     else:
         page = Page(output.width(), full=full, now=datetime.now(UTC), first=first, draw=output.is_terminal())
         _print(_head(workspace, workspace.summary(found)), page.lines(messages))

@@ -34,9 +34,7 @@ _LONGEST = 60
 @options.flag("--schema", "schema_", help="Print the tables and the meaning of their columns.")
 @options.flag("--csv", "csv_", help="Print the rows as CSV, with column names first.")
 @options.as_json("the rows", "one row")
-def sql_command(
-    statement: str | None, home: Path | None, schema_: bool, csv_: bool, json_: bool, jsonl: bool
-) -> int:
+def sql_command(statement: str | None, home: Path | None, schema_: bool, csv_: bool) -> int:
     """Query the catalogue of sessions with SQL.
 
     The catalogue is the SQLite file that caches what lists have read. It is refreshed first, for the sessions
@@ -47,7 +45,7 @@ def sql_command(
     workspace = homes.workspace(home)
     if (statement is None) != schema_:
         raise click.UsageError("give a statement, or --schema")
-    if csv_ + json_ + jsonl > 1:
+    if csv_ + output.wants("json") + output.wants("jsonl") > 1:
         raise click.UsageError("--csv, --json and --jsonl exclude each other")
     if statement is None:
         output.lines(schema().splitlines())
@@ -56,10 +54,8 @@ def sql_command(
     found = workspace.sql(statement, refresh=False)
     if csv_:
         output.lines(_csv(found))
-    elif json_ or jsonl:
-        output.items(
-            (dict(zip(found.names, map(_plain, row), strict=True)) for row in found.rows), jsonl=jsonl
-        )
+    elif output.is_json():
+        output.items(dict(zip(found.names, map(_plain, row), strict=True)) for row in found.rows)
     else:
         with output.paged():
             output.lines(_table(found))

@@ -54,7 +54,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 @options.flag(
     "--events", help="Read the event logs of Amplifier too: tokens and cost by model, project and day."
 )
-@options.flag("--json", "json_", help="Print everything as one JSON document.")
+@options.json_result
 def stats_command(
     home: Path | None,
     project: str | None,
@@ -64,7 +64,6 @@ def stats_command(
     until: datetime | None,
     zone: tzinfo | None,
     events: bool,
-    json_: bool,
 ) -> int:
     """Count sessions, messages, turns and bytes, with their health, and the tokens and cost of models.
 
@@ -84,7 +83,7 @@ def stats_command(
     summaries = [one for one in summaries if is_within(one.updated, since, until)]
     left_out = len(found) - len(summaries)
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
-    if json_:
+    if output.is_json():
         projects = _by_project(workspace, summaries, lambda one: one.ref.project or one.cwd or NO_PROJECT)
         project_of = workspace.project_of(summaries)
         paths = {one.ref.project or one.cwd or NO_PROJECT: project_of(one) for one in summaries}

@@ -35,9 +35,7 @@ _ROOMY = 60
 @options.home
 @options.project
 @options.as_json("the sessions", "one session")
-def tree_command(
-    session: str | None, home: Path | None, project: str | None, json_: bool, jsonl: bool
-) -> int:
+def tree_command(session: str | None, home: Path | None, project: str | None) -> int:
     """Show sessions as a tree: sub-agents and forks below their parents.
 
     With ID, only the family of that session, which is marked with ▶. A session whose parent is missing is
@@ -49,8 +47,8 @@ def tree_command(
     tops = workspace.tree(of_project(workspace, summaries, project, failure))
     if wanted is not None:
         tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
-    if json_ or jsonl:
-        output.items(_objects(tops, workspace.prices()), jsonl=jsonl)
+    if output.is_json():
+        output.items(_objects(tops, workspace.prices()))
     else:
         short = workspace.short_ids([summary.ref for summary in summaries])
         with output.paged():

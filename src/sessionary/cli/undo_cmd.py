@@ -44,9 +44,7 @@ from sessionary.workspace import Change, Trashed, Workspace, gathered
     help="With --list or --empty: only sessions trashed before this time: 30d.",
 )
 @options.flag("--yes", help="With --empty: do not ask for confirmation.")
-@options.flag(
-    "--jsonl", callback=options.one_format, help="With --list: print JSON Lines, one session per line."
-)
+@options.json_flag("--jsonl", help="With --list: print JSON Lines, one session per line.")
 @options.json_result
 def trash_command(
     sessions: tuple[str, ...],
@@ -55,8 +53,6 @@ def trash_command(
     empty: bool,
     older_than: datetime | None,
     yes: bool,
-    jsonl: bool,
-    json_: bool,
 ) -> int:
     """Move sessions to the trash; `sessionary undo` restores them.
 
@@ -65,20 +61,20 @@ def trash_command(
     Undo: `sessionary undo ID`; the command is printed. There is no undo of --empty.
     """
     _one_job(sessions, list_, empty, older_than, yes)
-    if jsonl and not list_:
+    if output.wants("jsonl") and not list_:
         raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)
     if sessions:
-        return _trash(workspace, sessions, home, json_)
+        return _trash(workspace, sessions, home)
     rows, failure = gathered(workspace.trashed())
     if older_than is not None:
         rows = [row for row in rows if row.when is not None and row.when < older_than]
     if empty:
-        return _empty(workspace, rows, yes, json_) or report_failure(failure, "destroyed")
+        return _empty(workspace, rows, yes) or report_failure(failure, "destroyed")
     titles = [_title(workspace, row) for row in rows]
     none = None if rows else "The trash is empty" + (" of sessions that old." if older_than else ".")
     documents = map(_trashed_object, rows, titles)
-    output.listed(documents, _trash_table(rows, titles), none, json_=json_, jsonl=jsonl)
+    output.listed(documents, _trash_table(rows, titles), none)
     return report_failure(failure, "shown")
 
 
@@ -96,7 +92,7 @@ def _one_job(
 # -- move to the trash
 
 
-def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_: bool) -> int:
+def _trash(workspace: Workspace, words: Iterable[str], home: Path | None) -> int:
     """All words are resolved before anything moves: a mistyped one moves nothing."""
     found = {one.ref.locator: one for one in (to_change(workspace, word) for word in words)}
     moved: list[tuple[SessionRef, str, str]] = []
@@ -108,11 +104,11 @@ def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_:
             if len(found) == 1:
                 raise
             failed = True
-            if json_:
+            if output.is_json():
                 output.problem(error.as_dict() | {"exit_code": error.exit_code})
             else:
                 output.aside(harmless(f"sessionary: {error.message}"))
-    if json_:
+    if output.is_json():
         output.value(
             [
                 {"id": ref.session_id, "project": ref.project, "path": path, "undo": undo}
@@ -162,14 +158,14 @@ def _trash_table(rows: list[Trashed], titles: list[str | None]) -> Iterator[str]
 # -- empty the trash
 
 
-def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) -> int:
+def _empty(workspace: Workspace, rows: list[Trashed], yes: bool) -> int:
     size = sum(row.size for row in rows)
     what = f"{formatting.count(len(rows), 'session')}, {formatting.size(size)}"
     refusal = click.UsageError("--empty deletes sessions permanently; without a terminal, add --yes")
     if rows and not yes and not changing.confirmed(f"Permanently delete {what}?", refusal):
         return changing.DECLINED
     gone = workspace.empty_trash(rows)
-    if json_:
+    if output.is_json():
         output.value({"destroyed": [one.ref.session_id for one in gone], "size": size})
     elif gone:
         output.lines(changing.done(f"permanently deleted: {what}"))
@@ -188,11 +184,9 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool, json_: bool) ->
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.changeable())
 @options.home
 @options.flag("--list", "list_", help="List the changes that can be undone, newest first.")
-@options.flag(
-    "--jsonl", callback=options.one_format, help="With --list: print JSON Lines, one change per line."
-)
+@options.json_flag("--jsonl", help="With --list: print JSON Lines, one change per line.")
 @options.json_result
-def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:
+def undo_command(session: str | None, home: Path | None, list_: bool) -> int:
     """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
 
     A conflict is a save that replaced what another program had stored: both versions are kept, and undo
@@ -204,14 +198,14 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
     Undo: a second `sessionary undo ID` of the same session redoes the change. A restored session goes back to
     the trash by `sessionary trash ID`. The command is printed.
     """
-    if jsonl and not list_:
+    if output.wants("jsonl") and not list_:
         raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)
     ref, word = (None, None) if session is None else _named(workspace, session)
     rows, failure = gathered(workspace.undoable(ref))
     if list_:
         none = None if rows else "Nothing to undo."
-        output.listed(map(_change_object, rows), _changes_table(rows), none, json_=json_, jsonl=jsonl)
+        output.listed(map(_change_object, rows), _changes_table(rows), none)
         return report_failure(failure, "shown")
     if failure is not None:  # the last change of all may be in a folder that could not be read
         failure.hint = "`sessionary undo ID` undoes the last change of one session"
@@ -219,9 +213,9 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
     if not rows:
         whose = "" if session is None else f" of {session}"
         raise NotFound(f"nothing to undo{whose}", hint="`sessionary undo --list` shows all changes")
-    if session is None and not _agreed(workspace, rows[0], home, json_):
+    if session is None and not _agreed(workspace, rows[0], home):
         return changing.DECLINED
-    return _undo(workspace, rows[0], word or rows[0].ref.session_id, home, json_)
+    return _undo(workspace, rows[0], word or rows[0].ref.session_id, home)
 
 
 def _named(workspace: Workspace, word: str) -> tuple[SessionRef, str]:
@@ -233,14 +227,14 @@ def _named(workspace: Workspace, word: str) -> tuple[SessionRef, str]:
     return ref, ref.session_id
 
 
-def _agreed(workspace: Workspace, row: Change, home: Path | None, json_: bool) -> bool:
+def _agreed(workspace: Workspace, row: Change, home: Path | None) -> bool:
     """Show the last change of all sessions and ask for confirmation: it may be of another session than meant.
 
     Raises:
         UsageError: there is no terminal to ask on.
     """
     what = f"{row.operation}{_about(row)} of {row.ref.session_id}"
-    if json_ or not sys.stdin.isatty():
+    if output.is_json() or not sys.stdin.isatty():
         back = formatting.command(home, "undo", row.ref.session_id)
         raise click.UsageError(
             f"without a terminal, give an ID; the last change is the {what}, undone by `{one_line(back)}`"
@@ -285,7 +279,7 @@ def _about(one: Change) -> str:
     return ""
 
 
-def _undo(workspace: Workspace, row: Change, word: str, home: Path | None, json_: bool) -> int:
+def _undo(workspace: Workspace, row: Change, word: str, home: Path | None) -> int:
     undone = workspace.undo(row)
     fields = asdict(undone)
     return changing.finish(
@@ -293,7 +287,6 @@ def _undo(workspace: Workspace, row: Change, word: str, home: Path | None, json_
         | fields
         | {"operation": row.operation, "at": row.when},
         _undone_lines(row, undone),
-        json_=json_,
         undo=formatting.command(home, "trash" if row.operation == TRASH else "undo", word),
     )
 

@@ -49,14 +49,7 @@ _RESUME, _NEW = "1", "2"
 @params.lang
 @options.json_result
 def start_command(
-    store: BrainstormStore,
-    slug: str | None,
-    resume: bool,
-    new: bool,
-    days: int,
-    lang: str,
-    json_: bool,
-    **fields: Any,
+    store: BrainstormStore, slug: str | None, resume: bool, new: bool, days: int, lang: str, **fields: Any
 ) -> int:
     """Start a session, or resume one that is in progress.
 
@@ -74,15 +67,15 @@ def start_command(
         if others := [row.slug for row in found.sessions[1:]]:
             output.aside(harmless(say(lang, "also", slugs=", ".join(others))))
     present = found.sessions[0] if found.sessions else None
-    if _wants_to_resume(present, resume=resume, new=new, lang=lang, json_=json_):
+    if _wants_to_resume(present, resume=resume, new=new, lang=lang):
         assert present is not None
-        return _go_on(store, present, lang, json_)
-    name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
+        return _go_on(store, present, lang)
+    name = slug or _ask_name(new=new, found=bool(found.sessions))
     agreed = new or (present is not None and present.slug == name)
-    return _begin(store, name, params.set_by(fields), lang, json_, agreed=agreed)
+    return _begin(store, name, params.set_by(fields), lang, agreed=agreed)
 
 
-def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, json_: bool) -> bool:
+def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str) -> bool:
     if row is None or row.status != IN_PROGRESS:
         if resume:
             reason = "no session in progress" if row is None else f"session {row.slug} is {row.status}"
@@ -91,8 +84,8 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
     if resume or new:
         return resume
     now = datetime.now(UTC)
-    if not project_options.may_ask(json_):
-        if not json_:
+    if not project_options.may_ask():
+        if not output.is_json():
             output.aside(harmless(launch_prompt(row, now, lang, choices=False)))
         raise AlreadyExists(
             say(lang, "is_open", slug=row.slug),
@@ -108,25 +101,23 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
     return choice == _RESUME
 
 
-def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
-    if not project_options.may_ask(json_) or not (new or found):
+def _ask_name(*, new: bool, found: bool) -> str:
+    if not project_options.may_ask() or not (new or found):
         raise click.UsageError("name the session to start: sessionary brainstorm start SLUG")
     name: str = click.prompt("SLUG", err=True)
     return name
 
 
-def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
+def _go_on(store: BrainstormStore, row: Row, lang: str) -> int:
     found = render.found_object(row, datetime.now(UTC))
     session = store.load(row.slug)
-    if not json_:
+    if not output.is_json():
         params.warn(session.problems, lang, session.slug)
     document = {"action": "resumed", "found": found, **render.as_object(session)}
-    return output.shown(document, render.state(session, lang=lang), json_=json_)
+    return output.shown(document, render.state(session, lang=lang))
 
 
-def _begin(
-    store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool, *, agreed: bool
-) -> int:
+def _begin(store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, *, agreed: bool) -> int:
     """Start a session. An existing one of that name is moved if it has ended, or if the user `agreed` to it.
 
     Another process may have started it in the meantime: then the user has agreed to nothing.
@@ -139,6 +130,6 @@ def _begin(
         undo = project_options.command_line("restore", slug, "--archived", "--replace")
     found = render.found_object(before, datetime.now(UTC)) if before else None
     began = {"action": "created", "archived": before and before.id, "found": found, "undo": undo}
-    if not json_ and before is not None and before.id is not None:
+    if not output.is_json() and before is not None and before.id is not None:
         output.aside(harmless(say(lang, "archived", id=before.id)))
-    return params.print_saved(session, lang, undo, {**began, **render.as_object(session)}, json_=json_)
+    return params.print_saved(session, lang, undo, {**began, **render.as_object(session)})

@@ -25,18 +25,14 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 @options.flag("--strict", help="Require all mandatory fields, and only known values.")
 @project_options.notes
 @options.as_json("the findings", "one problem")
-def validate_command(
-    store: BrainstormStore, slug: str | None, strict: bool, notes: bool, json_: bool, jsonl: bool
-) -> int:
+def validate_command(store: BrainstormStore, slug: str | None, strict: bool, notes: bool) -> int:
     """Check sessions; nothing is changed.
 
     Exit code 13: something worse than a note was found.
     """
     problems = store.validate(slug, strict=strict)
     checked = 1 if slug is not None else len(list(store.list()))
-    return project_options.report(
-        problems, store.folder, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes
-    )
+    return project_options.report(problems, store.folder, checked=checked, with_notes=notes)
 
 
 @command("cleanup", "sessionary brainstorm cleanup --dry-run", "sessionary brainstorm cleanup --days 90")
@@ -47,7 +43,7 @@ def validate_command(
 @options.flag("--erase", help="Delete them permanently instead of moving them to .trash/.")
 @options.dry_run
 @options.json_result
-def cleanup_command(store: BrainstormStore, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
+def cleanup_command(store: BrainstormStore, days: int, erase: bool, dry_run: bool) -> int:
     """Move ended sessions to .trash/.
 
     Only sessions unchanged for more than this many days of 24 hours; sessions in progress stay. Undo:
@@ -55,7 +51,7 @@ def cleanup_command(store: BrainstormStore, days: int, erase: bool, dry_run: boo
     """
     done = store.cleanup(days, dry_run=dry_run, erase=erase)
     failed = [one.problem for one in done if one.problem]
-    if json_:
+    if output.is_json():
         output.value({"dry_run": dry_run, "erased": erase, "sessions": [_cleaned(one) for one in done]})
     else:
         project_options.warn(failed)
@@ -98,7 +94,7 @@ def _ended(ctx: click.Context) -> list[str]:
 @options.flag("--archived", help="Restore from archive/ instead of .trash/; NAME may be the id.")
 @options.flag("--replace", help="Move an existing session of that name to archive/ (with --archived).")
 @options.json_result
-def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: bool, json_: bool) -> int:
+def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: bool) -> int:
     """Restore a session that was cleaned up, or replaced by a new one.
 
     Of several with one name, the last. It is restored as it was stored: `reopen` resumes it. If no session
@@ -113,9 +109,9 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
     made_room = [row.name for row in store.archived() if row.path not in before] if replace else []
     undo = ["restore", made_room[0], "--archived", "--replace"] if len(made_room) == 1 else []
     text = f"{slug} is restored: {harmless(project_options.short_path(path))}"
-    project_options.outcome({"slug": slug, "path": path}, text, json_=json_, undo=undo)
+    project_options.outcome({"slug": slug, "path": path}, text, undo=undo)
     restored = params.before(store, slug)
-    if not json_ and restored is not None and restored.status in (COMPLETED, ABANDONED):
+    if not output.is_json() and restored is not None and restored.status in (COMPLETED, ABANDONED):
         changing.print_command("resume", project_options.command_line("reopen", slug))
     return 0
 
@@ -125,7 +121,7 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
 @params.store
 @options.dry_run
 @options.json_result
-def migrate_command(store: BrainstormStore, slug: str | None, dry_run: bool, json_: bool) -> int:
+def migrate_command(store: BrainstormStore, slug: str | None, dry_run: bool) -> int:
     """Store older files in the current version.
 
     The old bytes are kept beside them in a .bak file, which is the only undo. A file of an unknown version is
@@ -133,7 +129,7 @@ def migrate_command(store: BrainstormStore, slug: str | None, dry_run: bool, jso
     """
     done = store.migrate(slug, dry_run=dry_run)
     failed = [one.problem for one in done if one.problem]
-    if json_:
+    if output.is_json():
         sessions = [{**one._asdict(), "problem": one.problem and one.problem.as_dict()} for one in done]
         output.value({"dry_run": dry_run, "sessions": sessions})
         return options.PARTLY if failed else 0

@@ -31,7 +31,7 @@ from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, jump_summ
 @params.lang
 @options.json_result
 def answer_command(
-    store: BrainstormStore, slug: str, texts: tuple[str, ...], lang: str, json_: bool, **values: Any
+    store: BrainstormStore, slug: str, texts: tuple[str, ...], lang: str, **values: Any
 ) -> int:
     """Record answers to the questions of the current iteration.
 
@@ -39,14 +39,14 @@ def answer_command(
     asked on a terminal. There is no undo: no answer is ever dropped.
     """
     settings = params.set_by(values)  # invalid options are refused before the questions
-    answers = list(texts) or _asked(store, slug, lang, json_)
-    return params.print_outcome(store.answer(slug, answers, **settings), lang, json_)
+    answers = list(texts) or _asked(store, slug, lang)
+    return params.print_outcome(store.answer(slug, answers, **settings), lang)
 
 
-def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
+def _asked(store: BrainstormStore, slug: str, lang: str) -> list[str]:
     """The user's answers to the questions; nothing is stored until all are answered."""
     questions = store.load(slug, store_migration=False).questions
-    if not project_options.may_ask(json_):
+    if not project_options.may_ask():
         raise click.UsageError("give the answers: sessionary brainstorm answer SLUG TEXT...")
     return [click.prompt(harmless(question), err=True) for question in questions or [say(lang, "answer")]]
 
@@ -64,7 +64,7 @@ def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[st
 @params.lang
 @options.json_result
 def continue_command(
-    store: BrainstormStore, slug: str, questions: tuple[str, ...], lang: str, json_: bool, **values: Any
+    store: BrainstormStore, slug: str, questions: tuple[str, ...], lang: str, **values: Any
 ) -> int:
     """Go to the next iteration.
 
@@ -73,8 +73,8 @@ def continue_command(
     """
     before = store.load(slug, store_migration=False)
     jump = store.continue_(slug, questions, **params.set_by(values))
-    if before.iteration < before.tip or json_:
-        return _print_jump(slug, jump, lang, json_, "undo", "back", restored=before.iteration < before.tip)
+    if before.iteration < before.tip or output.is_json():
+        return _print_jump(slug, jump, lang, "undo", "back", restored=before.iteration < before.tip)
     output.lines(render.state(store.load(slug), lang=lang))
     changing.print_command(say(lang, "undo"), project_options.command_line("back", slug))
     return 0
@@ -98,7 +98,7 @@ def continue_command(
 @params.lang
 @options.json_result
 def update_command(
-    store: BrainstormStore, slug: str, summary: tuple[str, ...], lang: str, json_: bool, **values: Any
+    store: BrainstormStore, slug: str, summary: tuple[str, ...], lang: str, **values: Any
 ) -> int:
     """Set score, phase, persona or mode, without an answer or a new iteration.
 
@@ -111,7 +111,7 @@ def update_command(
         raise click.UsageError("give at least one of --phase, --persona, --mode, --ems, --axis or --summary")
     before = params.before(store, slug)
     session = store.update(slug, **settings)
-    return params.print_outcome(session, lang, json_, _back_to(before, session))
+    return params.print_outcome(session, lang, _back_to(before, session))
 
 
 def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
@@ -141,22 +141,20 @@ def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
 @params.store
 @params.lang
 @options.json_result
-def back_command(store: BrainstormStore, slug: str, steps: int, lang: str, json_: bool) -> int:
+def back_command(store: BrainstormStore, slug: str, steps: int, lang: str) -> int:
     """Go back N iterations, 1 to 5 (default 1).
 
     No answer is lost: `continue` goes forward again, and a new answer starts a branch.
     Undo: `continue`; the command is printed.
     """
-    return _print_jump(slug, store.back(slug, steps), lang, json_, "go_forward", "continue")
+    return _print_jump(slug, store.back(slug, steps), lang, "go_forward", "continue")
 
 
-def _print_jump(
-    slug: str, jump: Jump, lang: str, json_: bool, label: str, undo: str, *, restored: bool = True
-) -> int:
+def _print_jump(slug: str, jump: Jump, lang: str, label: str, undo: str, *, restored: bool = True) -> int:
     """Print a step to a stored iteration, and the command that goes back."""
     document = render.jump_object(slug, jump, restored=restored)
     back = changing.to_run(say(lang, label), project_options.command_line(undo, slug))
-    return output.shown(document, [harmless(jump_summary(jump, lang))], json_=json_, asides=[back])
+    return output.shown(document, [harmless(jump_summary(jump, lang))], asides=[back])
 
 
 @command(
@@ -169,7 +167,7 @@ def _print_jump(
 @params.settings
 @params.lang
 @options.json_result
-def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **values: Any) -> int:
+def save_command(store: BrainstormStore, slug: str, lang: str, **values: Any) -> int:
     """Store a session, and print its state and how to resume it.
 
     Every command stores its result; this one also stores the time worked since, and the given options. A file
@@ -181,7 +179,7 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
     resume = project_options.command_line("start", slug, "--resume")
     text = checkpoint(session, project_options.short_path(session.path), resume, lang)
     document = render.as_object(session) | {"resume": resume}
-    return output.shown(document, harmless(text).split("\n"), json_=json_)
+    return output.shown(document, harmless(text).split("\n"))
 
 
 @command(
@@ -194,16 +192,16 @@ def save_command(store: BrainstormStore, slug: str, lang: str, json_: bool, **va
 @options.flag("--abandon", help="Abandon the session instead of completing it.")
 @params.lang
 @options.json_result
-def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, json_: bool) -> int:
+def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str) -> int:
     """Complete or abandon a session. Undo: `reopen`; the command is printed."""
     before = params.before(store, slug)
     session = store.abandon(slug) if abandon else store.finish(slug)
-    if not json_ and lang == LANGUAGES[0]:
+    if not output.is_json() and lang == LANGUAGES[0]:
         project_options.warn(session.problems)
-    elif not json_ and any(problem.code == "low_score" for problem in session.problems):
+    elif not output.is_json() and any(problem.code == "low_score" for problem in session.problems):
         output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
     changed = before is not None and before.status != session.status
-    return params.print_outcome(session, lang, json_, ["reopen", slug] if changed else ())
+    return params.print_outcome(session, lang, ["reopen", slug] if changed else ())
 
 
 @command("reopen", "sessionary brainstorm reopen feature-auth")
@@ -211,7 +209,7 @@ def finish_command(store: BrainstormStore, slug: str, abandon: bool, lang: str, 
 @params.store
 @params.lang
 @options.json_result
-def reopen_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
+def reopen_command(store: BrainstormStore, slug: str, lang: str) -> int:
     """Reopen a session that was completed or abandoned.
 
     Restore an archived one first: `restore --archived`. Undo: `finish`; the command is printed.
@@ -220,4 +218,4 @@ def reopen_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
     session = store.reopen(slug)
     changed = before is not None and before.status != session.status
     ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
-    return params.print_outcome(session, lang, json_, ["finish", slug, *ended] if changed else ())
+    return params.print_outcome(session, lang, ["finish", slug, *ended] if changed else ())

@@ -39,9 +39,7 @@ _refers = options.repeated("--refers", metavar="NAME=OTHER", help="NAME refers t
 @click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
 @options.repeated("--weak", "weak_axes", metavar="AXIS", help="A weak axis.")
 @options.json_result
-def technique_command(
-    store: BrainstormStore, slug: str, technique: str, applied: bool, json_: bool, **values: Any
-) -> int:
+def technique_command(store: BrainstormStore, slug: str, technique: str, applied: bool, **values: Any) -> int:
     """Record that a technique was suggested, or applied.
 
     If it was suggested before, the entry is updated. There is no undo.
@@ -49,7 +47,7 @@ def technique_command(
     session = store.technique(slug, technique, applied=applied, **values)
     done = "applied" if applied else "suggested"
     text = f"{technique} {done} in iteration {session.iteration} of {slug}"
-    return output.shown(render.as_object(session), changing.done(text), json_=json_)
+    return output.shown(render.as_object(session), changing.done(text))
 
 
 @command(
@@ -64,7 +62,7 @@ def technique_command(
 @click.option("--number", type=click.IntRange(1), help="Score the existing idea with this number.")
 @options.json_result
 def idea_command(
-    store: BrainstormStore, slug: str, text: str | None, score: int | None, number: int | None, json_: bool
+    store: BrainstormStore, slug: str, text: str | None, score: int | None, number: int | None
 ) -> int:
     """Record an idea, or change the score of one.
 
@@ -83,7 +81,7 @@ def idea_command(
         number = store.idea(slug, text, score=score)
     scored = "" if score is None else f", score {score}"
     document = {"slug": slug, "idea": number, "score": score}
-    return project_options.outcome(document, f"idea {number} of {slug}{scored}", json_=json_, undo=undo)
+    return project_options.outcome(document, f"idea {number} of {slug}{scored}", undo=undo)
 
 
 def _back_to(before: Brainstorm | None, number: int, score: int) -> list[str]:
@@ -124,7 +122,6 @@ def party_command(
     says: tuple[str, ...],
     refers: tuple[str, ...],
     leave: bool,
-    json_: bool,
     **values: Any,
 ) -> int:
     """Record a round of the party.
@@ -132,9 +129,9 @@ def party_command(
     This enters party mode, and leaves panel mode. There is no undo: rounds stay.
     """
     if topic is None or leave:
-        return _leave(store, slug, topic, "party", leave=leave, json_=json_)
+        return _leave(store, slug, topic, "party", leave=leave)
     said = _referring(_gathered(params.pairs(says, "--says"), "persona", "key_points"), "persona", refers)
-    return _print_round(slug, "party", store.party(slug, topic, said, **values), json_)
+    return _print_round(slug, "party", store.party(slug, topic, said, **values))
 
 
 @command(
@@ -171,7 +168,6 @@ def panel_command(
     framework: tuple[str, ...],
     refers: tuple[str, ...],
     leave: bool,
-    json_: bool,
     **values: Any,
 ) -> int:
     """Record a round of the panel.
@@ -179,19 +175,17 @@ def panel_command(
     This enters panel mode, and leaves party mode. There is no undo: rounds stay.
     """
     if topic is None or leave:
-        return _leave(store, slug, topic, "panel", leave=leave, json_=json_)
+        return _leave(store, slug, topic, "panel", leave=leave)
     said = _gathered(params.pairs(says, "--says"), "expert", "positions")
     frameworks = dict(params.pairs(framework, "--framework"))
     for one in said:
         one["framework"] = frameworks.get(one["expert"], "")
         one["position"] = "; ".join(one.pop("positions"))
     said = _referring(said, "expert", refers)
-    return _print_round(slug, "panel", store.panel(slug, topic, said, **values), json_)
+    return _print_round(slug, "panel", store.panel(slug, topic, said, **values))
 
 
-def _leave(
-    store: BrainstormStore, slug: str, topic: str | None, mode: str, *, leave: bool, json_: bool
-) -> int:
+def _leave(store: BrainstormStore, slug: str, topic: str | None, mode: str, *, leave: bool) -> int:
     """Leave a mode, for --exit; a session in another mode stays in that."""
     if not leave:
         raise click.UsageError(f"give the topic: sessionary brainstorm {mode} SLUG TOPIC")
@@ -201,7 +195,7 @@ def _leave(
         store.update(slug, mode="standard")
     now = store.load(slug).mode
     text = f"{slug} is in {now} mode"
-    return output.shown({"slug": slug, "mode": now}, changing.done(text), json_=json_)
+    return output.shown({"slug": slug, "mode": now}, changing.done(text))
 
 
 def _gathered(contributions: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
@@ -222,7 +216,7 @@ def _referring(contributions: list[dict[str, Any]], who: str, refers: Sequence[s
     return contributions
 
 
-def _print_round(slug: str, mode: str, number: int, json_: bool) -> int:
+def _print_round(slug: str, mode: str, number: int) -> int:
     document = {"slug": slug, "mode": mode, "round": number}
     text = f"recorded round {number} of the {mode} of {slug}"
-    return output.shown(document, changing.done(text), json_=json_)
+    return output.shown(document, changing.done(text))

@@ -87,19 +87,17 @@ def warn(problems: Sequence[Problem], lang: str, *slug: str) -> None:
     output.aside(harmless(say(lang, "notes", count=len(problems), command=command)))
 
 
-def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: Sequence[str] = ()) -> int:
+def print_outcome(session: Brainstorm, lang: str, undo: Sequence[str] = ()) -> int:
     """Print that a session is stored, and where; and the command that undoes it, if there is one."""
     line = project_options.command_line(*undo) if undo else None
-    return print_saved(session, lang, line, render.as_object(session) | {"undo": line}, json_=json_)
+    return print_saved(session, lang, line, render.as_object(session) | {"undo": line})
 
 
-def print_saved(
-    session: Brainstorm, lang: str, undo: str | None, document: dict[str, Any], *, json_: bool
-) -> int:
+def print_saved(session: Brainstorm, lang: str, undo: str | None, document: dict[str, Any]) -> int:
     """Print a document; or where a session is stored, and the command that undoes that."""
     place = harmless(saved(project_options.short_path(session.path), lang))
     asides = [] if undo is None else [changing.to_run(say(lang, "undo"), undo)]
-    return output.shown(document, [place], json_=json_, asides=asides)
+    return output.shown(document, [place], asides=asides)
 
 
 def _axes_of(given: Sequence[str]) -> dict[str, int] | None:

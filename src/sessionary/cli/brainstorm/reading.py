@@ -32,15 +32,15 @@ _BARS = 10
 @params.store
 @params.lang
 @options.json_result
-def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) -> int:
+def status_command(store: BrainstormStore, slug: str, lang: str) -> int:
     """Show the state of a session and its open questions.
 
     Prints score, axes, phase, iteration and questions.
     """
     session = store.load(slug, store_migration=False)
-    if not json_:
+    if not output.is_json():
         params.warn(session.problems, lang, slug)
-    return output.shown(render.as_object(session), render.state(session, lang=lang), json_=json_)
+    return output.shown(render.as_object(session), render.state(session, lang=lang))
 
 
 @command(
@@ -51,13 +51,13 @@ def status_command(store: BrainstormStore, slug: str, lang: str, json_: bool) ->
 @params.slug
 @params.store
 @options.json_result
-def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
+def show_command(store: BrainstormStore, slug: str) -> int:
     """Show a whole session; nothing is changed.
 
     Prints questions and answers, ideas, techniques and rounds.
     """
     session = store.load(slug, store_migration=False)
-    if json_:
+    if output.is_json():
         output.value(render.as_object(session, whole=True))
         return 0
     project_options.warn(session.problems)
@@ -76,7 +76,7 @@ def show_command(store: BrainstormStore, slug: str, json_: bool) -> int:
 @click.option("--status", type=click.Choice(STATUSES), help="Only this status.")
 @options.flag("--archived", help="List archive/ instead, with the names that `restore` takes.")
 @options.as_json("the sessions", "one session")
-def list_command(store: BrainstormStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
+def list_command(store: BrainstormStore, status: str | None, archived: bool) -> int:
     """List the sessions of the project, newest first.
 
     The bars show the score over the iterations.
@@ -88,7 +88,7 @@ def list_command(store: BrainstormStore, status: str | None, archived: bool, jso
     if archived:
         none = "No archived brainstorm sessions."
     documents = (_object(row, archived=archived) for row in rows)
-    return output.listed(documents, _table(rows), None if rows else none, json_=json_, jsonl=jsonl)
+    return output.listed(documents, _table(rows), None if rows else none)
 
 
 def _object(row: Row, *, archived: bool) -> dict[str, Any]:

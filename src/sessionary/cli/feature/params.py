@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import completing, options, project_options
+from sessionary.cli import completing, options, output, project_options
 from sessionary.layouts.orchestrator.store import DEFAULT_AGENT, FeatureStore
 
 
@@ -57,11 +57,11 @@ def writing(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def print_outcome(
-    store: FeatureStore, text: str, document: dict[str, Any], *, json_: bool, undo: Sequence[str] = ()
+    store: FeatureStore, text: str, document: dict[str, Any], *, undo: Sequence[str] = ()
 ) -> int:
     """Print the outcome, its problems, and the command that undoes it, if there is one."""
     problems = store.last_report.problems
-    if not json_:
+    if not output.is_json():
         project_options.warn(problems)
     document = {**document, "problems": [problem.as_dict() for problem in problems]}
-    return project_options.outcome(document, text, json_=json_, undo=undo)
+    return project_options.outcome(document, text, undo=undo)

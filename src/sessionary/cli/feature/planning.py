@@ -40,7 +40,7 @@ _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": 
 @click.option("--description", help="New description; needs --from.")
 @params.writing
 def plan_command(
-    store: FeatureStore, feature_id: str, source: Any, name: str | None, description: str | None, json_: bool
+    store: FeatureStore, feature_id: str, source: Any, name: str | None, description: str | None
 ) -> int:
     """Print the plan, or replace its phases.
 
@@ -57,9 +57,9 @@ def plan_command(
         with error_context(str(store.home), "update", path, feature_id):
             phases = _phases(source.read(LIMITS.size + 1), path)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
-    if not json_:
+    if not output.is_json():
         project_options.warn(store.last_report.problems)
-    return output.shown(plan, _page(plan), json_=json_)
+    return output.shown(plan, _page(plan))
 
 
 def _phases(data: bytes, path: str) -> list[dict[str, Any]]:
@@ -115,13 +115,7 @@ def _maps(value: Any) -> list[dict[str, Any]]:
 @options.flag("--reopen", help="Reopen a completed task.")
 @params.writing
 def task_command(
-    store: FeatureStore,
-    feature_id: str,
-    task_id: str,
-    status: str,
-    artifacts: tuple[str, ...],
-    reopen: bool,
-    json_: bool,
+    store: FeatureStore, feature_id: str, task_id: str, status: str, artifacts: tuple[str, ...], reopen: bool
 ) -> int:
     """Set the status of a task.
 
@@ -134,7 +128,7 @@ def task_command(
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
     document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}
     undo = _back_to(feature_id, task_id, before, status) if changed else []
-    return params.print_outcome(store, text, document, json_=json_, undo=undo)
+    return params.print_outcome(store, text, document, undo=undo)
 
 
 def _back_to(feature_id: str, task_id: str, before: Any, now: str) -> list[str]:

@@ -27,13 +27,13 @@ from sessionary.layouts.orchestrator.times import parse
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
 @options.flag("--archived", help="Include archived features.")
 @options.as_json("the features", "one feature")
-def list_command(store: FeatureStore, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
+def list_command(store: FeatureStore, status: str | None, archived: bool) -> int:
     """List the features of the project, newest first."""
     rows = store.list_features(status=status, archived=archived)
-    if not (json_ or jsonl):
+    if not output.is_json():
         project_options.warn(store.last_report.problems)
     none = None if rows else "No features. Create one: `sessionary feature create NAME`"
-    return output.listed(map(_object, rows), _table(rows), none, json_=json_, jsonl=jsonl)
+    return output.listed(map(_object, rows), _table(rows), none)
 
 
 def _object(row: FeatureRow) -> dict[str, Any]:
@@ -74,15 +74,15 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
 @params.feature
 @params.store
 @options.json_result
-def status_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
+def status_command(store: FeatureStore, feature_id: str) -> int:
     """Show the progress of a feature, and statistics of its history.
 
     These are progress, health, counts per command, model and agent, failures, and durations.
     """
     found = store.status(feature_id)
-    if not json_:
+    if not output.is_json():
         project_options.warn(found.problems)
-    return output.shown(found.as_dict(), _status(found), json_=json_)
+    return output.shown(found.as_dict(), _status(found))
 
 
 def _status(found: FeatureStatus) -> Iterator[str]:
@@ -144,24 +144,22 @@ def _stats(stats: HistoryStats) -> Iterator[str]:
 @options.flag("--failed", help="Only failed commands.")
 @options.flag("--stats", help="Print totals instead of entries.")
 @options.as_json("the entries", "one entry")
-def history_command(
-    store: FeatureStore, feature_id: str, stats: bool, json_: bool, jsonl: bool, **filters: Any
-) -> int:
+def history_command(store: FeatureStore, feature_id: str, stats: bool, **filters: Any) -> int:
     """Show the history of a feature, oldest first.
 
     Only the entries that match all filters.
     """
-    if stats and jsonl:
+    if stats and output.wants("jsonl"):
         raise click.UsageError("--stats is not a list; use --json")
     found = store.history(feature_id, **filters)
-    if not (json_ or jsonl):
+    if not output.is_json():
         project_options.warn(store.last_report.problems)
     if stats:
         added = stats_of(found)
-        return output.shown(added, _stats(added), json_=json_)
+        return output.shown(added, _stats(added))
     now = datetime.now(UTC)
     lines = (_line(entry, now) for entry in found)
-    return output.listed(found, lines, None, json_=json_, jsonl=jsonl)
+    return output.listed(found, lines, None)
 
 
 def _line(entry: Mapping[str, Any], now: datetime) -> str:

@@ -20,12 +20,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 @project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
-    store: FeatureStore,
-    feature_id: str | None,
-    require_ack: Path | None,
-    notes: bool,
-    json_: bool,
-    jsonl: bool,
+    store: FeatureStore, feature_id: str | None, require_ack: Path | None, notes: bool
 ) -> int:
     """Check features; nothing is changed.
 
@@ -36,7 +31,7 @@ def validate_command(
     problems = FeatureStore(store.home, require_ack=require_ack).validate(feature_id)
     checked = 1 if feature_id is not None else len(store.list_features())
     home = str(store.home.resolve())
-    return project_options.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
+    return project_options.report(problems, home, checked=checked, with_notes=notes)
 
 
 @command(
@@ -58,12 +53,7 @@ def validate_command(
 @options.flag("--rebuild-index", help="Rebuild the list of features from their folders.")
 @options.json_result
 def repair_command(
-    store: FeatureStore,
-    feature_id: str | None,
-    rewrite_history: bool,
-    bad_bytes: str,
-    rebuild_index: bool,
-    json_: bool,
+    store: FeatureStore, feature_id: str | None, rewrite_history: bool, bad_bytes: str, rebuild_index: bool
 ) -> int:
     """Repair what `validate` finds.
 
@@ -77,7 +67,7 @@ def repair_command(
         done = store.rebuild_index()
     else:
         done = store.repair(feature_id, rewrite_history=rewrite_history, bad_bytes=bad_bytes)
-    if json_:
+    if output.is_json():
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
         _print_repair(done)
@@ -105,7 +95,7 @@ def _print_repair(done: Repaired) -> None:
 @params.store
 @options.flag("--switch", help="Give the new file the name of the old one, which is kept under another name.")
 @options.json_result
-def migrate_command(store: FeatureStore, feature_id: str, switch: bool, json_: bool) -> int:
+def migrate_command(store: FeatureStore, feature_id: str, switch: bool) -> int:
     """Write the state in the newest version, beside the old file.
 
     The old file is not changed; with --switch it is renamed, and renaming it back is the undo.
@@ -115,4 +105,4 @@ def migrate_command(store: FeatureStore, feature_id: str, switch: bool, json_: b
     if made is not None:
         text = f"{project_options.short_path(str(made))} has the newest version"
     document = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
-    return params.print_outcome(store, text, document, json_=json_)
+    return params.print_outcome(store, text, document)

@@ -29,9 +29,7 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 )
 @click.option("--description", default="", help="Description of the feature.")
 @params.writing
-def create_command(
-    store: FeatureStore, name: str | None, feature_id: str | None, description: str, json_: bool
-) -> int:
+def create_command(store: FeatureStore, name: str | None, feature_id: str | None, description: str) -> int:
     """Create a feature, and print its id.
 
     It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. There
@@ -41,7 +39,7 @@ def create_command(
         raise click.UsageError("give a NAME, or an --id")
     made = store.create(feature_id, name=name, description=description)
     document = {"feature_id": made, "path": str(store.home / made)}
-    return output.shown(document, [made], json_=json_)
+    return output.shown(document, [made])
 
 
 @command(
@@ -66,7 +64,6 @@ def update_command(
     model: str | None,
     command: str,
     arguments: str | None,
-    json_: bool,
 ) -> int:
     """Set parts of the state. Each update adds a line to the history, even if nothing changes.
 
@@ -83,7 +80,7 @@ def update_command(
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
     document: dict[str, object] = {"feature_id": feature_id, **state.as_dict()}
-    return params.print_outcome(store, text, document, json_=json_, undo=_back_to(before, state))
+    return params.print_outcome(store, text, document, undo=_back_to(before, state))
 
 
 def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
@@ -115,9 +112,7 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
 @click.option("--task", "task_id", metavar="TASK", help="The task of the command (default: the active one).")
 @click.option("--model", type=click.Choice(MODELS), help="The model that ran it (default: the one in use).")
 @params.writing
-def log_command(
-    store: FeatureStore, feature_id: str, failed: bool, error: str | None, json_: bool, **values: Any
-) -> int:
+def log_command(store: FeatureStore, feature_id: str, failed: bool, error: str | None, **values: Any) -> int:
     """Log a command in the history of a feature. The state does not change.
 
     Each line has the fields that the contract requires. There is no undo: entries are never removed from a history.
@@ -126,24 +121,22 @@ def log_command(
     entry = {name: value for name, value in values.items() if value is not None}
     made = store.append(feature_id, entry)
     text = f"{feature_id}: logged {one_line(made['command'])}, {made['status']}"
-    return params.print_outcome(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)
+    return params.print_outcome(store, text, {"feature_id": feature_id, "entry": made})
 
 
-def _print_status(
-    store: FeatureStore, feature_id: str, status: str, undo: list[str], changed: bool, json_: bool
-) -> int:
+def _print_status(store: FeatureStore, feature_id: str, status: str, undo: list[str], changed: bool) -> int:
     text = f"{feature_id} is {status}" + ("" if changed else " already: nothing to do")
     document = {"feature_id": feature_id, "status": status, "changed": changed}
-    return params.print_outcome(store, text, document, json_=json_, undo=undo if changed else ())
+    return params.print_outcome(store, text, document, undo=undo if changed else ())
 
 
 @command("pause", "sessionary feature pause sign-in-2025-01-09")
 @params.feature
 @params.writing
-def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
+def pause_command(store: FeatureStore, feature_id: str) -> int:
     """Pause a feature. Undo: `resume`; the command is printed."""
     changed = store.pause(feature_id)
-    return _print_status(store, feature_id, "paused", ["resume", feature_id], changed, json_)
+    return _print_status(store, feature_id, "paused", ["resume", feature_id], changed)
 
 
 @command(
@@ -154,7 +147,7 @@ def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
 @params.feature
 @options.flag("--reopen", help="Reopen a completed feature.")
 @params.writing
-def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
+def resume_command(store: FeatureStore, feature_id: str, reopen: bool) -> int:
     """Resume a paused feature, or with --reopen a completed one.
 
     Undo: `pause` or `complete`; the command is printed.
@@ -162,25 +155,25 @@ def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bo
     before = project_options.before(lambda: {row.feature_id: row.status for row in store.list_features()})
     changed = store.resume(feature_id, reopen=reopen)
     undo = ["complete" if (before or {}).get(feature_id) == COMPLETED else "pause", feature_id]
-    return _print_status(store, feature_id, "active", undo, changed, json_)
+    return _print_status(store, feature_id, "active", undo, changed)
 
 
 @command("complete", "sessionary feature complete sign-in-2025-01-09")
 @params.feature
 @params.writing
-def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
+def complete_command(store: FeatureStore, feature_id: str) -> int:
     """Mark a feature as completed.
 
     Undo: `resume --reopen`; the command is printed. It makes the feature active, even if it was paused.
     """
     undo = ["resume", feature_id, "--reopen"]
-    return _print_status(store, feature_id, "completed", undo, store.complete(feature_id), json_)
+    return _print_status(store, feature_id, "completed", undo, store.complete(feature_id))
 
 
 @command("archive", "sessionary feature archive sign-in-2025-01-09")
 @params.feature
 @params.writing
-def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
+def archive_command(store: FeatureStore, feature_id: str) -> int:
     """Move a completed feature to .archive/. Its row stays in the list.
 
     Undo: `unarchive`; the command is printed.
@@ -188,7 +181,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     place = str(store.archive(feature_id))
     text = f"{feature_id} is now in {harmless(project_options.short_path(place))}"
     document = {"feature_id": feature_id, "path": place}
-    return params.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
+    return params.print_outcome(store, text, document, undo=["unarchive", feature_id])
 
 
 @command(
@@ -199,7 +192,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
 @params.archived_feature
 @options.flag("--reopen", help="Make it active again.")
 @params.writing
-def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
+def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool) -> int:
     """Restore a feature from the archive. It stays completed, unless --reopen is given.
 
     Undo: `archive`; the command is printed. After --reopen: `complete`, then `archive`.
@@ -210,7 +203,7 @@ def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_:
     text = f"{feature_id} is restored: {harmless(project_options.short_path(place))}"
     document = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
-    return params.print_outcome(store, text, document, json_=json_, undo=undo)
+    return params.print_outcome(store, text, document, undo=undo)
 
 
 def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -227,8 +220,8 @@ def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str,
 @params.store
 @options.flag("--verify", help="Only show whether the acknowledgment is valid.")
 @options.json_result
-@options.flag("--jsonl", help="With --verify: print JSON Lines, one agent per line.")
-def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_: bool, jsonl: bool) -> int:
+@options.json_flag("--jsonl", help="With --verify: print JSON Lines, one agent per line.")
+def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool) -> int:
     """Record that an agent has acknowledged the contract.
 
     The record says that AGENT has read CONTRACT, with the checksum of its bytes. With --verify, exit code 12:
@@ -237,21 +230,21 @@ def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool, json_
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):
         raise click.UsageError("give AGENT and CONTRACT")
-    if jsonl and not verify:
+    if output.wants("jsonl") and not verify:
         raise click.UsageError("--jsonl needs --verify")
     if verify:
-        return _verify(store, agent, contract, json_, jsonl)
+        return _verify(store, agent, contract)
     assert agent is not None
     place = str(store.acknowledge(agent, contract))
     document = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
     text = f"{one_line(agent)} has acknowledged {one_line(contract)}"
-    return params.print_outcome(store, text, document, json_=json_)
+    return params.print_outcome(store, text, document)
 
 
-def _verify(store: FeatureStore, agent: str | None, contract: str, json_: bool, jsonl: bool) -> int:
+def _verify(store: FeatureStore, agent: str | None, contract: str) -> int:
     verdicts = store.verify_acknowledgment(agent, spec_path=contract)
-    if json_ or jsonl:
-        output.items((verdict._asdict() for verdict in verdicts), jsonl=jsonl)
+    if output.is_json():
+        output.items(verdict._asdict() for verdict in verdicts)
     else:
         for verdict in verdicts:
             sign, words = ("✓ ", "holds") if verdict.holds else ("✗ ", str(verdict.reason))

@@ -27,7 +27,7 @@ from sessionary.sync.retry import Cost
 @places.local()
 @options.flag("--repair", help="Upload missing or damaged blocks and heads again, from the local files.")
 @options.as_json("the sessions", "one session")
-def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, jsonl: bool) -> int:
+def check_command(select: Callable[[], places.Here], repair: bool) -> int:
     """Read the remote copies of the local sessions, and compare them by hash with what was uploaded.
 
     All blocks of these sessions are downloaded. Local files are never changed. Without --repair the remote is
@@ -50,8 +50,8 @@ def check_command(select: Callable[[], places.Here], repair: bool, json_: bool, 
             found += engine.checker.check(remote.heads, repair=repair)
             reports.append(Report(cost=remote.remote.cost))
         cost = remote.report(reports).cost
-    if json_ or jsonl:
-        output.holding(_document(found, device, cost), "sessions", jsonl=jsonl)
+    if output.is_json():
+        output.holding(_document(found, device, cost), "sessions")
     else:
         output.lines(_lines(found, device))
         if not repair and not all(one.is_right for one in found):

@@ -27,7 +27,7 @@ from sessionary.workspace.syncing import Connection
 @click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @places.local()
 @options.as_json("the versions", "one version")
-def history_command(select: Callable[[], places.Here], session: str, json_: bool, jsonl: bool) -> int:
+def history_command(select: Callable[[], places.Here], session: str) -> int:
     """List the versions of a session on the remote: the current one, and those from before a rewind.
 
     Each pushed change of a brainstorm is a version. The remote keeps the last eight; older ones, and those
@@ -37,9 +37,9 @@ def history_command(select: Callable[[], places.Here], session: str, json_: bool
     with places.connected(here, "looking") as remote:
         engine, ref = _session(remote, session, keep=False)
         found = engine.earlier.generations(ref)
-    if json_ or jsonl:
+    if output.is_json():
         document = {"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))}
-        output.holding(document, "generations", jsonl=jsonl)
+        output.holding(document, "generations")
     else:
         output.lines(_lines(found))
         if any(not one.is_gone and not one.present for one in found):
@@ -66,11 +66,7 @@ def history_command(select: Callable[[], places.Here], session: str, json_: bool
 )
 @options.json_result
 def restore_command(
-    select: Callable[[], places.Here],
-    session: str,
-    generation: int | None,
-    kept: str | None,
-    json_: bool,
+    select: Callable[[], places.Here], session: str, generation: int | None, kept: str | None
 ) -> int:
     """Replace a session by an earlier version; the current one is kept beside it.
 
@@ -98,7 +94,7 @@ def restore_command(
     files = [one._asdict() for one in done]
     document = {"id": ref.session_id, "kind": ref.kind, "files": files, "undo": undo}
     asides = [*(changing.to_run("undo", line) for line in undo), "next: sessionary sync push"]
-    return output.shown(document, _restored(ref, done), json_=json_, asides=asides)
+    return output.shown(document, _restored(ref, done), asides=asides)
 
 
 def _session(remote: Connection, word: str, *, keep: bool = True) -> tuple[Engine, SessionRef]:

@@ -68,10 +68,10 @@ def exit_code(report: Report) -> int:
     return 0
 
 
-def print_result(report: Report, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
+def print_result(report: Report, here: Here, *, all_: bool = False) -> int:
     """Print a result; return the exit code."""
-    if json_ or jsonl:
-        output.holding(document(report, here), "sessions", jsonl=jsonl)
+    if output.is_json():
+        output.holding(document(report, here), "sessions")
     else:
         output.lines(lines(report, here, all_=all_))
         output.aside(cost_line(report.cost))

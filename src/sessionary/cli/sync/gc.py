@@ -49,7 +49,7 @@ FEW = 5
     help="Minimum age of what is removed.",
 )
 @options.json_result
-def gc_command(settings_path: Path | None, remove: bool, days: float, json_: bool) -> int:
+def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
     """Count data on the remote that no session references; with --remove, remove the old part of it.
 
     --remove also removes what sessions were before a rewind, and the content of trashed sessions, if that is
@@ -69,7 +69,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
         found = done.found if done else _counted(remote)
     finally:
         inner.close()
-    if json_:
+    if output.is_json():
         output.value({**_document(found, done or Removal()), "cost": asdict(remote.cost)})
     else:
         output.lines(_lines(found))

@@ -73,7 +73,6 @@ def init_command(
     encrypt: str | None,
     options: tuple[str, ...],
     replace: bool,
-    json_: bool,
 ) -> int:
     """Choose the remote for sessions, and test that it can hold them.
 
@@ -91,7 +90,7 @@ def init_command(
         raise AlreadyExists(f"{place} already has settings", path=place, hint="use --replace to replace them")
     settings = Settings(
         remote=address,
-        tenant=_tenant(address, tenant, json_),
+        tenant=_tenant(address, tenant),
         device=device or platform.node() or "unnamed",
         include=include or ("*",),
         exclude=exclude,
@@ -111,7 +110,7 @@ def init_command(
         f"  settings in {one_line(str(place))}, without any secret",
     ]
     document = _object(settings, place, apart, there, made)
-    return output.shown(document, lines, json_=json_, asides=_advice(settings, apart, there))
+    return output.shown(document, lines, asides=_advice(settings, apart, there))
 
 
 def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
@@ -124,13 +123,13 @@ def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
     return (apart if isinstance(apart, bool) else None), bool(page.heads) or page.following is not None
 
 
-def _tenant(address: str, given: str | None, json_: bool) -> str:
+def _tenant(address: str, given: str | None) -> str:
     """The tenant: as given, else the role of the address, else the user who is logged in, after a question."""
     if given:
         return given
     parts = urlsplit(address)
     guess = (parts.username if parts.scheme.startswith("postgres") else None) or stable_name(os.environ)
-    if may_ask(json_):
+    if may_ask():
         answer: str = click.prompt(
             "Owner of the sessions (the same name on all your machines)", default=guess, err=True
         )

@@ -60,12 +60,12 @@ def project_command() -> None:
 )
 @places.local()
 @options.as_json("the projects", "one project")
-def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) -> int:
+def list_command(select: Callable[[], places.Here]) -> int:
     """List the local projects with their folders, and those that only the remote has. Changes nothing."""
     with places.connected(select(), "looking") as remote:
         rows = list(_rows(remote.projects(keep=False)))
-    if json_ or jsonl:
-        output.items((row._asdict() for row in rows), jsonl=jsonl)
+    if output.is_json():
+        output.items(row._asdict() for row in rows)
     else:
         output.lines(_lines(rows))
     return 0
@@ -82,9 +82,7 @@ def list_command(select: Callable[[], places.Here], json_: bool, jsonl: bool) ->
 @places.local()
 @options.flag("--new", help="Make it a new project on the remote.")
 @options.json_result
-def bind_command(
-    select: Callable[[], places.Here], folder: Path, identity: str | None, new: bool, json_: bool
-) -> int:
+def bind_command(select: Callable[[], places.Here], folder: Path, identity: str | None, new: bool) -> int:
     """Bind a folder without a git repository to a project on the remote.
 
     IDENTITY is one that `sync project list` shows. This affects future pushes and pulls only: sessions
@@ -118,7 +116,7 @@ def bind_command(
         asides.insert(0, to_run("undo", shell_line(words)))
     document = {"folder": named.folder, "identity": bound, "before": before}
     lines = done(f"{one_line(named.folder)} is now {one_line(bound)}")
-    return output.shown(document, lines, json_=json_, asides=asides)
+    return output.shown(document, lines, asides=asides)
 
 
 def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[str]) -> None:

@@ -14,7 +14,7 @@ from sessionary.cli.sync.formatting import print_result
 @places.local()
 @options.flag("--many-deletions", help="Push deletions even if half of all sessions were deleted at once.")
 @options.json_result
-def push_command(select: Callable[[], places.Here], many_deletions: bool, json_: bool) -> int:
+def push_command(select: Callable[[], places.Here], many_deletions: bool) -> int:
     """Upload new data, and again what the remote has lost.
 
     A session that was continued elsewhere in the meantime is not changed: `sync pull` reconciles both.
@@ -26,7 +26,7 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool, json_:
     with places.connected(here, "pushing") as remote:
         places.finish_removal(here.settings, remote.remote)
         report = remote.report(map(remote.push, remote.engines(allow_many_deletions=many_deletions)))
-    return print_result(report, here, json_=json_)
+    return print_result(report, here)
 
 
 @command(
@@ -36,7 +36,7 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool, json_:
 )
 @places.local(quiet=True)
 @options.json_result
-def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
+def pull_command(select: Callable[[], places.Here]) -> int:
     """Download new data from the remote.
 
     A session that was continued on two machines is kept in both versions: the local one becomes a sibling
@@ -50,14 +50,14 @@ def pull_command(select: Callable[[], places.Here], json_: bool) -> int:
     with places.connected(here, "pulling") as remote:
         places.finish_removal(here.settings, remote.remote)
         report = remote.report(map(remote.pull, remote.engines()), others=True)
-    return print_result(report, here, json_=json_)
+    return print_result(report, here)
 
 
 @command("status", "sessionary sync status", "sessionary sync status --all --json")
 @places.local()
 @options.flag("--all", "all_", help="Also print sessions that are in sync.")
 @options.as_json("the sessions", "one session")
-def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, jsonl: bool) -> int:
+def status_command(select: Callable[[], places.Here], all_: bool) -> int:
     """Show the state of every session: in step, ahead, behind, diverged, never synced or held back.
 
     Changes nothing, neither locally nor on the remote. Exit code 3: as for `sync push`.
@@ -65,4 +65,4 @@ def status_command(select: Callable[[], places.Here], all_: bool, json_: bool, j
     here = select()
     with places.connected(here, "looking") as remote:
         report = remote.status()
-    return print_result(report, here, json_=json_, jsonl=jsonl, all_=all_)
+    return print_result(report, here, all_=all_)

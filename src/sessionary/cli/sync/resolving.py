@@ -108,10 +108,8 @@ class Pending(NamedTuple):
     help="The version to keep; the other one goes to the trash.",
 )
 @options.json_result
-@options.flag("--jsonl", help="Print the conflicts as JSON Lines: one session or file per line.")
-def resolve_command(
-    select: Callable[[], places.Here], session: str | None, keep: str | None, json_: bool, jsonl: bool
-) -> int:
+@options.json_flag("--jsonl", help="Print the conflicts as JSON Lines: one session or file per line.")
+def resolve_command(select: Callable[[], places.Here], session: str | None, keep: str | None) -> int:
     """List conflicts with the commands that settle them, or choose the version to keep.
 
     ID names either version of a session that two machines continued. `theirs` has the session's own id: it
@@ -131,24 +129,24 @@ def resolve_command(
     """
     if (session is None) != (keep is None):
         raise click.UsageError("give a session and --keep, or neither to list the conflicts")
-    if jsonl and session is not None:
+    if output.wants("jsonl") and session is not None:
         raise click.UsageError("--jsonl is for the list; use --json")
     here = select()
     if session is None or keep is None:
-        return _list(here, json_, jsonl)
+        return _list(here)
     known, unknown = pairs(here.layouts())
     pair = named_pair(known, session)
     if pair is None:
         _refuse_unknown(unknown, session)
     if pair is None or _is_held_back(here, pair, session):
-        return _decide(here, session, keep, json_)
-    return _keep_one(here, pair, keep, json_)
+        return _decide(here, session, keep)
+    return _keep_one(here, pair, keep)
 
 
 # -- the list
 
 
-def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
+def _list(here: places.Here) -> int:
     line = partial(here.command, "resolve")
     layouts = here.layouts()
     known, unknown = pairs(layouts)
@@ -159,10 +157,10 @@ def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
             held = [one for engine in remote.engines() for one in held_back(engine, line)]
     except SessionaryError:
         if diverged or beside:  # these are local: they can be settled without the remote
-            _print([*diverged, *beside], json_, jsonl)
+            _print([*diverged, *beside])
         raise
     found = [*diverged, *held, *beside]
-    _print(found, json_, jsonl)
+    _print(found)
     return options.PARTLY if any(one.what == UNKNOWN for one in found) else 0
 
 
@@ -302,9 +300,9 @@ def _by_hand(layout: SyncLayout, one: Beside) -> tuple[Way, ...]:
     return keep, Way(OTHER, shell_line(["mv", one.other, one.path]))
 
 
-def _print(found: list[Pending], json_: bool, jsonl: bool) -> None:
-    if json_ or jsonl:
-        output.items((one.as_object() for one in found), jsonl=jsonl)
+def _print(found: list[Pending]) -> None:
+    if output.is_json():
+        output.items(one.as_object() for one in found)
         return
     output.lines(_lines(found))
     count = Counter(one.what for one in found)
@@ -374,7 +372,7 @@ def _ids(pair: Pair) -> tuple[str, str]:
     return pair.original.session_id, pair.sibling.session_id
 
 
-def _keep_one(here: places.Here, pair: Pair, keep: str, json_: bool) -> int:
+def _keep_one(here: places.Here, pair: Pair, keep: str) -> int:
     """Keep one version of a session, and move the other one to the trash."""
     winner, loser = pair.original, pair.sibling
     if keep == MINE:
@@ -396,7 +394,6 @@ def _keep_one(here: places.Here, pair: Pair, keep: str, json_: bool) -> int:
     return output.shown(
         {"kept": winner.session_id, "trashed": loser.session_id},
         done(f"{one_line(winner.session_id)} is kept, {one_line(loser.session_id)} is in the trash"),
-        json_=json_,
         asides=[to_run("undo", shell_line(["sessionary", *back])), "next: sessionary sync push"],
     )
 
@@ -410,7 +407,7 @@ def _is_held_back(here: places.Here, pair: Pair, word: str) -> bool:
         return any(engine.holds_back(pair.original) for engine in engines)
 
 
-def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
+def _decide(here: places.Here, word: str, keep: str) -> int:
     """Settle a file that is held back."""
     with places.connected(here, "deciding") as remote:
         found = remote.find(word)
@@ -422,7 +419,7 @@ def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
                 if error.operation != "resolve":
                     raise
             else:
-                return print_result(report, here, json_=json_, all_=True)
+                return print_result(report, here, all_=True)
     every = (one for layout in here.layouts() for one in kept_beside(layout))
     for one in every:
         if one.id.startswith(word) and one.what == BESIDE:

@@ -47,8 +47,8 @@ _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.D
     metavar="SECONDS",
     help="Push once local files have not changed for this long.",
 )
-@options.flag("--json", "--jsonl", "json_", help="Print JSON Lines: one push or pull per line.")
-def watch_command(select: Callable[[], places.Here], interval: float, settle: float, json_: bool) -> int:
+@options.json_flag("--json", "--jsonl", "json_", help="Print JSON Lines: one push or pull per line.")
+def watch_command(select: Callable[[], places.Here], interval: float, settle: float) -> int:
     """Push local changes and pull remote ones as they happen, until Ctrl-C.
 
     If the remote does not answer, the next interval tries again; nothing is queued in memory, so nothing is
@@ -60,7 +60,7 @@ def watch_command(select: Callable[[], places.Here], interval: float, settle: fl
     remote = here.chosen.connect(here.state)
     try:
         with Stop() as stop, _ending(stop):
-            Watch(here, remote, partial(_print, here, json_)).run(stop, interval, settle)
+            Watch(here, remote, partial(_print, here)).run(stop, interval, settle)
     finally:
         remote.close()
     return 0
@@ -199,8 +199,8 @@ def _ending(stop: Stop) -> Iterator[None]:
             signal.signal(number, previous)
 
 
-def _print(here: places.Here, json_: bool, report: Report) -> None:
-    if json_:
+def _print(here: places.Here, report: Report) -> None:
+    if output.is_json():
         output.values([document(report, here)])
         output.flush()
         return

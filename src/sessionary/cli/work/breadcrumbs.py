@@ -62,29 +62,20 @@ def _selected(
 @_selection
 @options.as_json("them", "one breadcrumb")
 def breadcrumbs_command(
-    session: str,
-    store: WorkStore,
-    summary: bool,
-    depth: int | None,
-    include_children: bool,
-    json_: bool,
-    jsonl: bool,
-    **which: Any,
+    session: str, store: WorkStore, summary: bool, depth: int | None, include_children: bool, **which: Any
 ) -> int:
     """List the breadcrumbs of a work session, oldest first.
 
     ID may be the beginning of an id, or `latest`. In brackets are the time and the file name, in UTC, or in
     local time if the times of the session have no zone.
     """
-    if summary and jsonl:
+    if summary and output.wants("jsonl"):
         raise click.UsageError("--summary is not a list; use --json")
     top, found, problems = _selected(session, store, include_children=include_children, depth=depth, **which)
-    if json_ and summary:
+    if output.wants("json") and summary:
         output.value(summarise([crumb for crumb, _ in found]))
-    elif json_ or jsonl:
-        output.items(
-            (crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found), jsonl=jsonl
-        )
+    elif output.is_json():
+        output.items((crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found))
     else:
         with output.paged():
             output.lines(_summed(top, found) if summary else _listed(top, found, depth, include_children))
@@ -125,9 +116,7 @@ def _summed(top: WorkSession, found: places.Owned) -> Iterator[str]:
 @places.on_store
 @_selection
 @options.as_json("them", "one event")
-def timeline_command(
-    session: str, store: WorkStore, include_children: bool, json_: bool, jsonl: bool, **which: Any
-) -> int:
+def timeline_command(session: str, store: WorkStore, include_children: bool, **which: Any) -> int:
     """Show the events of a work session in time.
 
     At the right is the time since the previous event. The line at the top shows the distribution of the
@@ -135,9 +124,9 @@ def timeline_command(
     """
     top, found, problems = _selected(session, store, include_children=include_children, **which)
     times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
-    if json_ or jsonl:
+    if output.is_json():
         document = {"session_id": top.session_id, "events": _events(found, times)}
-        output.holding(document, "events", jsonl=jsonl)
+        output.holding(document, "events")
     else:
         with output.paged():
             output.lines(_in_time(top, found, times, include_children))
@@ -219,7 +208,6 @@ def add_command(
     depth: int | None,
     kind: str,
     tags: tuple[str, ...],
-    json_: bool,
 ) -> int:
     """Post a breadcrumb to the mailbox of a session.
 
@@ -250,7 +238,7 @@ def add_command(
     names = ("breadcrumb_id", "timestamp", "depth_level")
     document = {name: getattr(crumb, name) for name in names}
     document |= {"session_id": session.session_id, "path": path}
-    return output.shown(document, [crumb.breadcrumb_id], json_=json_, asides=[one_line(path)])
+    return output.shown(document, [crumb.breadcrumb_id], asides=[one_line(path)])
 
 
 @command("move", "sessionary work breadcrumb move latest db5b5fab", group=breadcrumb_command)
@@ -258,7 +246,7 @@ def add_command(
 @places.session
 @places.on_store
 @options.json_result
-def move_command(folder: str, session: str, store: WorkStore, json_: bool) -> int:
+def move_command(folder: str, session: str, store: WorkStore) -> int:
     """Move breadcrumbs that belong to no session into one.
 
     FOLDER is a folder below the sessions that has breadcrumbs but is not a session: a sender created it under
@@ -268,4 +256,4 @@ def move_command(folder: str, session: str, store: WorkStore, json_: bool) -> in
     session_id = store.resolve(session)
     moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)
     text = one_line(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")
-    return output.shown({"session_id": session_id, "paths": moved}, done(text), json_=json_)
+    return output.shown({"session_id": session_id, "paths": moved}, done(text))

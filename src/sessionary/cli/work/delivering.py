@@ -111,7 +111,6 @@ def consume_command(
     limit: int | None,
     shared: bool,
     dry_run: bool,
-    json_: bool,
     **settings: Any,
 ) -> int:
     """Apply pending messages, each exactly once.
@@ -131,17 +130,17 @@ def consume_command(
     """
     session_id, folder = places.resolved(store, session)
     if dry_run:
-        return show_pending(folder, session_id, consumer, limit, json_)
+        return show_pending(folder, session_id, consumer, limit)
     document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
     if command is not None:
-        handler = running(command, session_id, output.aside if json_ else output.line)
-    elif json_:
+        handler = running(command, session_id, output.aside if output.is_json() else output.line)
+    elif output.is_json():
         handler = _printing(lambda crumb: document.add(crumb_document(crumb)))
     else:
         handler = _printing(_print_message)
     with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
         report = box.consume(handler, limit=limit, **settings)
-    if json_:
+    if output.is_json():
         facts = _as_object(report)
         if command is None:
             document.end(facts)
@@ -204,7 +203,7 @@ def _as_object(report: Report) -> dict[str, Any]:
     help="How often to poll for messages that were not notified, and to retry failed ones.",
 )
 @_settings
-@options.flag("--json", "--jsonl", "json_", help="Print JSON Lines: one message per line.")
+@options.json_flag("--json", "--jsonl", "json_", help="Print JSON Lines: one message per line.")
 def watch_command(
     session: str,
     store: WorkStore,
@@ -212,7 +211,6 @@ def watch_command(
     consumer: str,
     interval: float,
     shared: bool,
-    json_: bool,
     **settings: Any,
 ) -> int:
     """Apply messages as they arrive, until Ctrl-C.
@@ -224,10 +222,10 @@ def watch_command(
     """
     session_id, folder = places.resolved(store, session)
     if command is not None:
-        handler = running(command, session_id, output.aside if json_ else _print_at_once)
+        handler = running(command, session_id, output.aside if output.is_json() else _print_at_once)
     else:
         handler = _printing(
-            (lambda crumb: output.values([crumb_document(crumb)])) if json_ else _print_message
+            (lambda crumb: output.values([crumb_document(crumb)])) if output.is_json() else _print_message
         )
     with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
         box.run(handler, interval, on_report=_print_problems, **settings)

@@ -59,7 +59,6 @@ def start_command(
     entities: tuple[tuple[str, str], ...],
     context: dict[str, str] | None,
     mode: int | None,
-    json_: bool,
 ) -> int:
     """Start a work session, and print its id.
 
@@ -82,7 +81,7 @@ def start_command(
         line = shell_line(["chmod", "a+x", *closed])
         asides.append(f"Other accounts cannot reach it yet. Run: {harmless(line)}")
     document = document_of(session) | {"path": folder} | ({} if mode is None else {"unreachable": closed})
-    return output.shown(document, [session.session_id], json_=json_, asides=asides)
+    return output.shown(document, [session.session_id], asides=asides)
 
 
 _UNDO = {"pause": "resume", "resume": "pause", "interrupt": "resume"}
@@ -101,13 +100,13 @@ def _changing(name: str, words: str, more: str = "", option: click.Option | None
     @places.session
     @places.on_store
     @options.json_result
-    def command(session: str, store: WorkStore, json_: bool, **given: str | None) -> int:
+    def command(session: str, store: WorkStore, **given: str | None) -> int:
         session_id = store.resolve(session)
         before = store.load(session_id).status
         changed: WorkSession = getattr(store, name)(session_id, **given)
-        output.shown(document_of(changed), places.changed(changed), json_=json_)
+        output.shown(document_of(changed), places.changed(changed))
         undo = "interrupt" if name == "resume" and before == "interrupted" else _UNDO.get(name)
-        if undo is not None and not json_:
+        if undo is not None and not output.is_json():
             root = click.get_current_context().params["root"]
             where = [] if root is None else ["--root", str(root)]
             print_command("undo", shell_line(["sessionary", "work", undo, changed.session_id, *where]))

@@ -57,8 +57,6 @@ def list_command(
     entity: str | None,
     sort_by: str,
     reverse: bool,
-    json_: bool,
-    jsonl: bool,
 ) -> int:
     """List work sessions, newest first.
 
@@ -79,7 +77,7 @@ def list_command(
     documents = (document_of(session) | {"path": folders[id(session)]} for session in found)
     lines = _table(found, "created" if sort_by == "created" else "modified")
     none = None if found else _none(store, scan, "No work sessions match these filters")
-    output.listed(documents, lines, none, json_=json_, jsonl=jsonl)
+    output.listed(documents, lines, none)
     return places.print_problems(scan.problems)
 
 
@@ -112,9 +110,7 @@ def _table(sessions: list[WorkSession], when: str) -> Iterator[str]:
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with the ancestors.")
 @options.flag("--show-breadcrumbs", help="Show the number of breadcrumbs.")
 @options.as_json("the sessions", "one session")
-def tree_command(
-    store: WorkStore, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool
-) -> int:
+def tree_command(store: WorkStore, depth: int | None, status: str | None, show_breadcrumbs: bool) -> int:
     """Show work sessions below their parents.
 
     A session whose parent is missing is shown at the top with a note, and so is one that is its own ancestor,
@@ -140,7 +136,7 @@ def tree_command(
             for session, _, level in nodes
         ))  # fmt: skip
     none = None if tops else _none(store, scan, f"No {status} work sessions")
-    output.listed(objects, lines, none, json_=json_, jsonl=jsonl)
+    output.listed(objects, lines, none)
     return places.print_problems(problems)
 
 

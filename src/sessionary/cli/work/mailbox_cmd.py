@@ -45,27 +45,23 @@ def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
 @places.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the first N messages.")
 @options.as_json("them", "one message")
-def pending_command(
-    session: str, store: WorkStore, consumer: str, limit: int | None, json_: bool, jsonl: bool
-) -> int:
+def pending_command(session: str, store: WorkStore, consumer: str, limit: int | None) -> int:
     """Show pending messages, in the order in which they will be applied. Nothing is applied.
 
     Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
     session_id, folder = places.resolved(store, session)
-    return show_pending(folder, session_id, consumer, limit, json_, jsonl)
+    return show_pending(folder, session_id, consumer, limit)
 
 
-def show_pending(
-    folder: str, session_id: str, consumer: str, limit: int | None, json_: bool, jsonl: bool = False
-) -> int:
+def show_pending(folder: str, session_id: str, consumer: str, limit: int | None) -> int:
     """Print the pending messages of a consumer, and its state; return the exit code."""
     with Mailbox(folder, consumer) as box:
         status, waiting = box.status(), box.pending()[:limit]
-    if json_ or jsonl:
+    if output.is_json():
         messages = [crumb_document(crumb) for crumb in waiting]
         document = {"session_id": session_id, **render.consumer_object(status), "messages": messages}
-        output.holding(document, "messages", jsonl=jsonl)
+        output.holding(document, "messages")
         return code_of(status)
     with output.paged():
         output.lines(line for crumb in waiting for line in (*render.whole(crumb), ""))
@@ -83,16 +79,16 @@ def show_pending(
 @places.session
 @places.on_store
 @options.as_json("them", "one consumer")
-def status_command(session: str, store: WorkStore, json_: bool, jsonl: bool) -> int:
+def status_command(session: str, store: WorkStore) -> int:
     """Show the mailbox of a work session: applied, pending and failed messages of each consumer.
 
     Exit code 13: some files are not messages, or a log is damaged or has lost lines.
     """
     session_id, folder = places.resolved(store, session)
     statuses = statuses_of(folder)
-    if json_ or jsonl:
+    if output.is_json():
         found = [render.consumer_object(status) for status in statuses]
-        output.holding({"session_id": session_id, "consumers": found}, "consumers", jsonl=jsonl)
+        output.holding({"session_id": session_id, "consumers": found}, "consumers")
     else:
         output.lines(render.consumers(statuses))
         places.print_problems([problem for status in statuses for problem in status.problems])
@@ -106,7 +102,7 @@ def status_command(session: str, store: WorkStore, json_: bool, jsonl: bool) -> 
 )
 @_on_mailbox
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
-def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...], json_: bool) -> int:
+def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...]) -> int:
     """Retry messages that were given up.
 
     Without MESSAGE all of them, else those whose ids begin so. There is no undo.
@@ -114,29 +110,29 @@ def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...
     chosen = _chosen(box.status(), messages)
     revived = box.revive(*chosen) if chosen else []
     texts = [f"{count(len(revived), 'message')} pending again"] if revived else []
-    return _print_done({**names, "revived": revived}, texts, "No dead letters.", json_)
+    return _print_done({**names, "revived": revived}, texts, "No dead letters.")
 
 
 @command("quarantine", "sessionary work quarantine db5b5fab")
 @_on_mailbox
-def quarantine_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
+def quarantine_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
 
     Their bytes stay unchanged. There is no undo; if moved back and repaired, they are delivered.
     """
     moved = box.quarantine()
-    if not moved and not json_:
+    if not moved and not output.is_json():
         output.aside("No invalid message files are known; `work consume` finds them.")
     texts = (one_line(os.path.relpath(path)) for path in moved)
-    return output.shown({**names, "paths": moved}, texts, json_=json_)
+    return output.shown({**names, "paths": moved}, texts)
 
 
-def _print_done(document: dict[str, Any], texts: Sequence[str], otherwise: str, json_: bool) -> int:
+def _print_done(document: dict[str, Any], texts: Sequence[str], otherwise: str) -> int:
     """Print what was done, or that nothing had to be."""
-    if not texts and not json_:
+    if not texts and not output.is_json():
         output.aside(otherwise)
     done = (line for text in texts for line in changing.done(one_line(text)))
-    return output.shown(document, done, json_=json_)
+    return output.shown(document, done)
 
 
 def code_of(status: Status) -> int:
@@ -178,7 +174,7 @@ def ledger_command() -> None:
 
 @command("restore", "sessionary work ledger restore db5b5fab", group=ledger_command)
 @_on_mailbox
-def restore_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
+def restore_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Restore the missing lines of the log, and set damaged ones aside.
 
     They come from the copy in $XDG_STATE_HOME/sessionary, and their messages are not applied again. A log
@@ -188,16 +184,16 @@ def restore_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
     texts = [f"{count(number, 'message')} put back into the log of {names['session_id']}"] if number else []
     if damaged:
         texts.append(f"{count(damaged, 'damaged line')} set aside")
-    return _print_done({**names, "messages": number, "damaged": damaged}, texts, _COMPLETE, json_)
+    return _print_done({**names, "messages": number, "damaged": damaged}, texts, _COMPLETE)
 
 
 @command("accept", "sessionary work ledger accept db5b5fab --consumer audit", group=ledger_command)
 @_on_mailbox
-def accept_command(box: Mailbox, names: dict[str, Any], json_: bool) -> int:
+def accept_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Accept the log as it is: the messages of missing lines are applied again.
 
     The copy with the missing lines is kept beside the new one. There is no undo.
     """
     number = box.accept_ledger()
     texts = [f"{count(number, 'message')} no longer in the log of {names['session_id']}"] if number else []
-    return _print_done({**names, "messages": number}, texts, _COMPLETE, json_)
+    return _print_done({**names, "messages": number}, texts, _COMPLETE)

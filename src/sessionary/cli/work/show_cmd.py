@@ -71,7 +71,6 @@ def show_command(
     tail: int | None,
     export_json: str | None,
     export_md: str | None,
-    json_: bool,
 ) -> int:
     """Show a work session with its last breadcrumbs and its statistics.
 
@@ -86,7 +85,7 @@ def show_command(
         _export(export_json, encode_document(sanitize(_as_object(whole))))
     if export_md is not None:
         _export(export_md, "\n".join([*_report(whole), ""]).encode("utf-8", "backslashreplace"))
-    return show(whole, None if all_ else LAST if tail is None else tail, json_=json_)
+    return show(whole, None if all_ else LAST if tail is None else tail)
 
 
 def look_at(store: WorkStore, word: str) -> Whole:
@@ -105,9 +104,9 @@ def look_at(store: WorkStore, word: str) -> Whole:
     return Whole(session, folder, found.breadcrumbs, children, statuses, problems)
 
 
-def show(whole: Whole, last: int | None = LAST, *, json_: bool) -> int:
+def show(whole: Whole, last: int | None = LAST) -> int:
     """Print a session, with its last breadcrumbs; return the exit code."""
-    if json_:
+    if output.is_json():
         output.value(
             _as_object(whole)
             | {

@@ -31,7 +31,7 @@ _SHORTEST, _LONGEST = 4, 24
 @options.flag("--tree", help="With ID, count the sessions below it too.")
 @options.flag("--include-children", "tree", help="The same as --tree.")
 @options.json_result
-def stats_command(session: str | None, store: WorkStore, tree: bool, json_: bool) -> int:
+def stats_command(session: str | None, store: WorkStore, tree: bool) -> int:
     """Show totals over work sessions, also by model.
 
     These are breadcrumbs, tokens, cost, files, tools and time. The cost is the sum of the costs in
@@ -46,7 +46,7 @@ def stats_command(session: str | None, store: WorkStore, tree: bool, json_: bool
         sessions, problems = places.family_of(store, store.find(session), below=tree)
     found, more = places.crumbs_of(store, sessions)
     crumbs = [crumb for crumb, _ in found]
-    if json_:
+    if output.is_json():
         output.value(_object(sessions, None if session is None else sessions[0].session_id, crumbs))
     elif session is None and not sessions:
         output.aside(places.no_sessions(store))

@@ -42,12 +42,7 @@ def subwork_command() -> None:
 @options.flag("--no-pause-parent", help="Keep the parent running.")
 @options.json_result
 def start_command(
-    parent: str,
-    store: WorkStore,
-    purpose: str,
-    context: dict[str, str] | None,
-    no_pause_parent: bool,
-    json_: bool,
+    parent: str, store: WorkStore, purpose: str, context: dict[str, str] | None, no_pause_parent: bool
 ) -> int:
     """Start sub-work below PARENT.
 
@@ -59,28 +54,28 @@ def start_command(
     child = store.start_subwork(above, purpose, context, pause_parent=not no_pause_parent)
     document = document_of(child) | {"path": store.folder(child.session_id)}
     parent_state = harmless(f"its parent {above} is {store.load(above).status}")
-    return output.shown(document, [child.session_id], json_=json_, asides=[parent_state])
+    return output.shown(document, [child.session_id], asides=[parent_state])
 
 
 @command("list", "sessionary work subwork list db5b5fab", group=subwork_command)
 @_parent
 @places.on_store
 @options.as_json("the sessions", "one session")
-def list_command(parent: str, store: WorkStore, json_: bool, jsonl: bool) -> int:
+def list_command(parent: str, store: WorkStore) -> int:
     """List the sub-work of PARENT, newest first."""
     above = store.resolve(parent)
     children = store.children(above)[::-1]
     none = None if children else f"No sub-work below {one_line(above)}."
-    return output.listed(map(document_of, children), _table(children), none, json_=json_, jsonl=jsonl)
+    return output.listed(map(document_of, children), _table(children), none)
 
 
 @command("show", "sessionary work subwork show 2274ea18", group=subwork_command)
 @_child
 @places.on_store
 @options.json_result
-def show_command(child: str, store: WorkStore, json_: bool) -> int:
+def show_command(child: str, store: WorkStore) -> int:
     """Show sub-work with its result."""
-    return show_cmd.show(show_cmd.look_at(store, child), json_=json_)
+    return show_cmd.show(show_cmd.look_at(store, child))
 
 
 @command(
@@ -101,9 +96,7 @@ def show_command(child: str, store: WorkStore, json_: bool) -> int:
 )
 @options.flag("--no-resume-parent", help="Leave the parent paused.")
 @options.json_result
-def close_command(
-    child: str, store: WorkStore, summary: str, status: str, no_resume_parent: bool, json_: bool
-) -> int:
+def close_command(child: str, store: WorkStore, summary: str, status: str, no_resume_parent: bool) -> int:
     """Close sub-work and hand its result to the parent.
 
     The result becomes one breadcrumb of the parent. The parent resumes if no other session below it is open.
@@ -119,7 +112,7 @@ def close_command(
             hint="give the id of the sub-work, or use `work close`",
         )
     closed = store.close_subwork(session.session_id, summary, status, resume_parent=not no_resume_parent)
-    if json_:
+    if output.is_json():
         output.value(_closed(closed))
         return places.print_problems(())
     output.lines(places.changed(closed.session))
@@ -131,13 +124,13 @@ def close_command(
 @_child
 @places.on_store
 @options.json_result
-def resume_parent_command(child: str, store: WorkStore, json_: bool) -> int:
+def resume_parent_command(child: str, store: WorkStore) -> int:
     """Resume the paused parent of CHILD. Refused while a session below it is open.
 
     There is no undo; the parent can be paused again.
     """
     parent = store.resume_parent(store.resolve(child))
-    return output.shown(document_of(parent), places.changed(parent), json_=json_)
+    return output.shown(document_of(parent), places.changed(parent))
 
 
 def _effect(closed: Closed) -> list[str]:
