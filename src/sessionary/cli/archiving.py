@@ -33,7 +33,7 @@ _folder = click.option(
 def _completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Completes the ids of archived sessions, the last one first."""
     try:
-        archive = homes.workspace(None, must_exist=False).archive(ctx.params.get("folder"))
+        archive = homes.workspace(must_exist=False).archive(ctx.params.get("folder"))
         return [one.session_id for one in archive.entries() if one.session_id.startswith(begun)]
     except (SessionaryError, OSError):
         return []
@@ -79,7 +79,7 @@ def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path 
     usual = usual_folder()
     if replace and folder is None and usual is not None:
         folder = Path(usual)  # whatever was chosen, even if that cannot be read
-    archive = homes.workspace(None, must_exist=False).archive(folder)
+    archive = homes.workspace(must_exist=False).archive(folder)
     choice = archive.choose(kinds, map(_project, projects), replace=replace)
     of = ", ".join(map(short_path, choice.projects)) or "all projects"
     what = ", ".join(choice.kinds) or "all other agents"
@@ -103,7 +103,7 @@ def _project(word: str) -> str:
 @options.home
 @_folder
 @options.json_result
-def run_command(home: Path | None, folder: Path | None) -> int:
+def run_command(folder: Path | None) -> int:
     """Archive the sessions that are new or have changed.
 
     The files of a session are copied byte for byte, with those of its sub-agents; of a session in a database, its
@@ -113,7 +113,7 @@ def run_command(home: Path | None, folder: Path | None) -> int:
 
     Exit code 3: some sessions could not be archived.
     """
-    archive = homes.workspace(home).archive(folder)
+    archive = homes.workspace().archive(folder)
     with Progress("archiving", None) as progress:
         report = archive.run(passed=progress.advance)
     document = {
@@ -142,13 +142,13 @@ def run_command(home: Path | None, folder: Path | None) -> int:
 @_folder
 @options.flag("--gone", help="Only sessions whose source is gone.")
 @options.as_json("the archived sessions", "one session")
-def list_command(session: str | None, home: Path | None, folder: Path | None, gone: bool) -> int:
+def list_command(session: str | None, folder: Path | None, gone: bool) -> int:
     """List what is archived, the last one first; with an ID, the versions of that session.
 
     SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
     which `show` and `restore` use.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     archive = workspace.archive(folder)
     if session is not None:
         return _versions(archive, archive.find(session))
@@ -218,7 +218,7 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
 
     Exit code 13: something is damaged or missing.
     """
-    archive = homes.workspace(None, must_exist=False).archive(folder)
+    archive = homes.workspace(must_exist=False).archive(folder)
     with Progress("verifying", None) as progress:
         some = [archive.find(word) for word in sessions] if sessions else None
         found = list(progress.over(archive.verify(some)))
@@ -268,7 +268,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
     where each session is a file of its own. Of a session in a database, --to gets its rows, as lines of JSON and as
     a database. There is no undo: the files that were written are printed.
     """
-    archive = homes.workspace(None, must_exist=False).archive(folder)
+    archive = homes.workspace(must_exist=False).archive(folder)
     entry = archive.find(session)
     done = archive.restore(entry, to, version=version)
     document = {"id": done.session_id, "kind": entry.kind, "paths": done.paths, "listed": done.listed}
@@ -293,7 +293,7 @@ def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool) -> int
 
     A session whose source is present is archived again by the next run.
     """
-    workspace = homes.workspace(None, must_exist=False)
+    workspace = homes.workspace(must_exist=False)
     archive = workspace.archive(folder)
     chosen = list({entry.name: entry for entry in map(archive.find, sessions)}.values())
     left = archive.left()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -38,7 +37,7 @@ _SHOWN = 12
 @options.home
 @options.flag("--clear", help="Remove the name.")
 @options.json_result
-def rename_command(session: str, name: str | None, home: Path | None, clear: bool) -> int:
+def rename_command(session: str, name: str | None, clear: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
 
     The name of a session that Sessionary can only read is kept in the data folder, as tags are; the files of its
@@ -50,14 +49,14 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
         raise click.UsageError("give a NAME, or --clear")
     if name is not None and not name.strip():
         raise click.UsageError("NAME is empty; --clear removes the name")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session, able=None)
     before = workspace.rename(ref, name)
     what = "has no name now" if name is None else f"is now named {one_line(name)}"
     return changing.finish(
         {"id": ref.session_id, "path": ref.locator, "name": name, "before": before},
         changing.done(f"{one_line(ref.session_id)} {what}"),
-        undo=formatting.command(home, "rename", word, "--clear" if before is None else before),
+        undo=formatting.command("rename", word, "--clear" if before is None else before),
     )
 
 
@@ -85,7 +84,6 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
 @options.json_result
 def fork_command(
     session: str,
-    home: Path | None,
     turn: int | None,
     new_id: str | None,
     name: str | None,
@@ -102,7 +100,7 @@ def fork_command(
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session)
     by_path = word == ref.locator
     if dry_run:
@@ -126,8 +124,8 @@ def fork_command(
             unique=not by_path,
         )
     new = str(made.session_dir) if by_path else made.session_id
-    undo = formatting.command(home, "trash", new) if workspace.grants(ref, Capability.CHANGES) else None
-    asides = [to_run("show it", formatting.command(home, "show", new))]
+    undo = formatting.command("trash", new) if workspace.grants(ref, Capability.CHANGES) else None
+    asides = [to_run("show it", formatting.command("show", new))]
     if not is_top_level_session(made.session_id):
         asides.insert(
             0, "note: amplifier reads an id with an underscore as a sub-agent's and does not list it"
@@ -171,7 +169,7 @@ def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Ite
 @options.home
 @options.dry_run
 @options.json_result
-def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool) -> int:
+def rewind_command(session: str, turn: int, dry_run: bool) -> int:
     """Rewind a session to the end of TURN; 0 is the state before its first turn.
 
     Messages and events of later turns are removed, and kept for `sessionary undo`. There is no confirmation:
@@ -180,7 +178,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool) ->
 
     Undo: `sessionary undo ID`; the command is printed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session)
     with waiting("rewinding"):
         done = workspace.rewind(ref, turn, dry_run=dry_run)
@@ -188,7 +186,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool) ->
     return changing.finish(
         documents.of_rewound(ref, done) | ({"would_go": going} if dry_run else {}),
         _rewound(done, going),
-        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        undo=formatting.command("undo", word) if done.kept_in is not None else None,
         dry_run=dry_run,
     )
 
@@ -241,14 +239,14 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
 @options.flag("--metadata", help="Restore metadata.json, not the transcript.")
 @options.dry_run
 @options.json_result
-def restore_backup_command(session: str, home: Path | None, metadata: bool, dry_run: bool) -> int:
+def restore_backup_command(session: str, metadata: bool, dry_run: bool) -> int:
     """Replace the transcript by its backup, which is older and may lack the last messages.
 
     If a transcript is damaged, `sessionary repair` keeps more of it.
 
     Undo: `sessionary undo ID`; the command is printed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session)
     with waiting("restoring"):
         done = workspace.restore_backup(ref, "metadata" if metadata else "transcript", dry_run=dry_run)
@@ -256,7 +254,7 @@ def restore_backup_command(session: str, home: Path | None, metadata: bool, dry_
     return changing.finish(
         {"id": fields.pop("session_id"), "path": ref.locator} | fields,
         _restored(done),
-        undo=formatting.command(home, "undo", word) if done.kept_in is not None else None,
+        undo=formatting.command("undo", word) if done.kept_in is not None else None,
         dry_run=dry_run,
     )
 
@@ -289,7 +287,7 @@ def _restored(done: Restored) -> Iterator[str]:
 @options.home
 @options.repeated("--remove", metavar="TAG", help="Remove this tag.")
 @options.json_result
-def tag_command(session: str, tags: tuple[str, ...], home: Path | None, remove: tuple[str, ...]) -> int:
+def tag_command(session: str, tags: tuple[str, ...], remove: tuple[str, ...]) -> int:
     """Add tags to a session of any agent, or remove them. Without tags: print those that it has.
 
     Tags are kept in the data folder of Sessionary; the files of the agent stay unchanged. A tag has no blanks and
@@ -297,7 +295,7 @@ def tag_command(session: str, tags: tuple[str, ...], home: Path | None, remove: 
 
     Undo: `sessionary tag` with what was removed, and --remove with what was added; the command is printed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session, able=None)
     before = workspace.tag(ref, tags, remove) if tags or remove else workspace.label(ref).tags
     after = workspace.label(ref).tags
@@ -305,7 +303,7 @@ def tag_command(session: str, tags: tuple[str, ...], home: Path | None, remove: 
     if before != after:
         again = [one for one in before if one not in after]
         gone = [part for one in after if one not in before for part in ("--remove", one)]
-        undo = formatting.command(home, "tag", word, *again, *gone)
+        undo = formatting.command("tag", word, *again, *gone)
     document = {"id": ref.session_id, "path": ref.locator, "tags": after, "before": before}
     name = one_line(ref.session_id)
     shown = one_line(" ".join(f"#{one}" for one in after))
@@ -318,19 +316,19 @@ def tag_command(session: str, tags: tuple[str, ...], home: Path | None, remove: 
 @options.home
 @options.flag("--remove", help="Take the star away.")
 @options.json_result
-def star_command(session: str, home: Path | None, remove: bool) -> int:
+def star_command(session: str, remove: bool) -> int:
     """Give a session of any agent a star, or take it away.
 
     Stars are kept in the data folder of Sessionary; the files of the agent stay unchanged.
 
     Undo: the same command with --remove, or without; it is printed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = to_change(workspace, session, able=None)
     before = workspace.star(ref, on=not remove)
     undo = None
     if before == remove:
-        undo = formatting.command(home, "star", word, *(() if remove else ("--remove",)))
+        undo = formatting.command("star", word, *(() if remove else ("--remove",)))
     document = {"id": ref.session_id, "path": ref.locator, "starred": not remove, "before": before}
     done = changing.done(f"{one_line(ref.session_id)} has {'no' if remove else 'a'} star")
     return changing.finish(document, done, undo=undo)

@@ -51,16 +51,14 @@ class _Checked(NamedTuple):
 @options.flag("--chain", help="Also verify hash chains of records of agent frameworks.")
 @options.flag("--remember", help="With --chain: keep the ends of whole chains, to compare later.")
 @options.as_json("the findings", "one problem")
-def check_command(
-    targets: tuple[str, ...], home: Path | None, notes: bool, chain: bool, remember: bool
-) -> int:
+def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: bool) -> int:
     """Find damage in sessions, or in any JSON Lines file. Nothing is changed.
 
     Without a target, every session below --home is checked. Exit code 13: something worse than a note was found.
     """
     if remember and not chain:
         raise click.UsageError("--remember needs --chain")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     check = partial(_check, chain=chain, remember=remember)
     checked: list[_Checked] = []
     failure = None

@@ -31,7 +31,8 @@ def sessions(able: Capability | None = None, *, files: bool = False) -> Complete
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem[str]]:
         try:
-            found = list(_items(homes.workspace(ctx.params.get("home")), able, begun))
+            with ctx.scope(cleanup=False):
+                found = list(_items(homes.workspace(), able, begun))
         except (SessionaryError, OSError):
             found = []
         return found if found or not files else [CompletionItem(begun, type="file")]

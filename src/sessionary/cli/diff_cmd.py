@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -33,13 +32,13 @@ _SHOWN = 20
 @click.argument("b", metavar="B[@BRANCH]", shell_complete=completing.sessions())
 @options.home
 @options.json_result
-def diff_command(a: str, b: str, home: Path | None) -> int:
+def diff_command(a: str, b: str) -> int:
     """Compare two sessions, or branches of one: turns, tools, files, errors, tokens and cost.
 
     ID@1 is the first branch that was left in a session, by a rewind for example, from where the session began.
     Files are those that the arguments of tool calls name. Tokens of a session are those of all its branches.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
     found = workspace.diff(one, other, branch=branch, other_branch=left)
     if output.is_json():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sessionary.cli import formatting, homes, options, output
@@ -18,14 +17,14 @@ from sessionary.workspace.doctor import AgentState, CatalogueState
 @command("doctor", "sessionary doctor", "sessionary doctor --json")
 @options.home
 @options.json_result
-def doctor_command(home: Path | None) -> int:
+def doctor_command() -> int:
     """Show where each agent's sessions were looked for and what was found.
 
     For each agent: the folders, the number of sessions, those that are damaged, the versions that wrote them, and
     the sessions that the agent itself will delete within a week. Then the state of the catalogue, which caches
     what lists have read. Nothing is changed.
     """
-    found = homes.workspace(home).doctor()
+    found = homes.workspace().doctor()
     if output.is_json():
         output.value({"agents": [_agent(one) for one in found.agents], "catalogue": asdict(found.catalogue)})
     else:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -56,7 +55,6 @@ View = tuple[EventHead, dict[str, Any]]
 @options.as_json("the events", "one event")
 def events_command(
     session: str,
-    home: Path | None,
     names: tuple[str, ...],
     levels: tuple[str, ...],
     span: str | None,
@@ -76,7 +74,7 @@ def events_command(
     """
     how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail)
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     found = resolve(workspace, session, able=Capability.EVENTS)
     wanted: EventFilter = {"since": since, "until": until, "span": span}
     if names:

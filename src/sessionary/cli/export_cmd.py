@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -63,7 +63,6 @@ BUNDLE = "hf"
 @options.json_result
 def export_command(
     sessions: Sequence[str],
-    home: Path | None,
     form: str | None,
     place: str,
     force: bool,
@@ -88,13 +87,15 @@ def export_command(
         raise click.UsageError("--json needs --output FILE")
     if rules is not None and not redact:
         raise click.UsageError("--rules needs --redact")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     if form == BUNDLE:
         if place == _PRINTED:
             raise click.UsageError("--format hf needs --output DIR/")
         refs = [session(workspace, word) for word in dict.fromkeys(sessions)]
         report = bundle(workspace, refs, place, OS_FS, redact=redact, rules=rules, strict=strict, force=force)
-        return _bundled(report, place, json_=json_)
+        document = {"exports": [{"path": os.path.abspath(place), **report.as_dict()}]}
+        what = formatting.count(report.sessions, "session")
+        return output.shown(document, [f"{harmless(place)}  {what}"], asides=_losses(report))
     chosen = form or ("md" if is_folder else _format_of(place))
     exports = [
         workspace.export(
@@ -104,7 +105,8 @@ def export_command(
     ]
     if place == _PRINTED:
         _print(exports[0])
-        _print_losses(exports[0].report)
+        for text in _losses(exports[0].report):
+            output.aside(text)
         return 0
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)
@@ -118,16 +120,8 @@ def export_command(
     for one, file in zip(exports, files, strict=True):
         what = formatting.count(one.report.messages, "message")
         output.line(f"{harmless(file)}  {what}")
-        _print_losses(one.report)
-    return 0
-
-
-def _bundled(report: Report, folder: str, *, json_: bool) -> int:
-    if json_:
-        output.value({"exports": [{"path": os.path.abspath(folder), **report.as_dict()}]})
-        return 0
-    output.line(f"{harmless(folder)}  {formatting.count(report.sessions, 'session')}")
-    _print_losses(report)
+        for text in _losses(one.report):
+            output.aside(text)
     return 0
 
 
@@ -151,9 +145,9 @@ def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
         export.save(file, force=force)
 
 
-def _print_losses(report: Report) -> None:
-    """Print what was not exported, and what was masked."""
+def _losses(report: Report) -> Iterator[str]:
+    """What was not exported, and what was masked, a line each."""
     for loss in report.losses:
-        output.aside(f"not exported: {loss_words(loss)}")
+        yield f"not exported: {loss_words(loss)}"
     for rule, count in sorted(report.masked.items()):
-        output.aside(f"masked: {count:,} × {one_line(rule)}")
+        yield f"masked: {count:,} × {one_line(rule)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 
 from sessionary.cli.text import shell_line
 from sessionary.model import Severity
@@ -104,9 +103,8 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def command(home: Path | None, name: str, *words: str) -> str:
+def command(name: str, *words: str) -> str:
     """A command line to copy, for the same homes."""
-    from sessionary.cli.homes import named
+    from sessionary.cli.homes import as_options
 
-    place = [word for one in named(home) for word in ("--home", str(one))]
-    return shell_line(["sessionary", name, *place, *words])
+    return shell_line(["sessionary", name, *as_options(), *words])

@@ -33,34 +33,38 @@ def check_named(home: Path | None) -> None:
         check_folder(folder(home), named_by=VARIABLE if home is None else "--home")
 
 
-def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
+def workspace(*, must_exist: bool = True, places: Sequence[Path] = ()) -> Workspace:
     """The workspace of a command.
 
     With `--home` all sessions are those of these folders. Otherwise those of the homes in `homes.json` and of the
     project in the current folder are included.
 
     Args:
-        home: the value of `--home`.
         must_exist: refuse a home that was named and holds no store.
+        places: the folders that the user named; by default the values of `--home`.
 
     Raises:
-        NotFound: the home that was named is missing, or holds no store.
+        NotFound: a home that was named is missing, or holds no store.
     """
-    places = [folder(one) for one in named(home)] or [folder(None)]
-    if must_exist and (home is not None or os.environ.get(VARIABLE)):
-        for place in places:
-            check_store(place, named_by=VARIABLE if home is None else "--home")
-    if home is not None:
-        return Workspace(places)
+    given = places or named()
+    roots = [folder(one) for one in given] or [folder(None)]
+    if must_exist and (given or os.environ.get(VARIABLE)):
+        for root in roots:
+            check_store(root, named_by="--home" if given else VARIABLE)
+    if given:
+        return Workspace(roots)
     homes = homes_of_user()
-    homes[AmplifierLayout.name] = [*places, *homes.get(AmplifierLayout.name, [])[1:]]
+    homes[AmplifierLayout.name] = [*roots, *homes.get(AmplifierLayout.name, [])[1:]]
     return Workspace(homes)
 
 
-def named(home: Path | None) -> Sequence[Path]:
-    """All values of `--home` of this command, the first of which is `home`."""
-    if home is None:
-        return ()
+def named() -> Sequence[Path]:
+    """All values of `--home` of this command."""
     context = click.get_current_context(silent=True)
-    values: tuple[Path, ...] = context.meta.get(HOMES, ()) if context is not None else ()
-    return values if home in values else (home,)
+    values: Sequence[Path] = context.meta.get(HOMES, ()) if context is not None else ()
+    return values
+
+
+def as_options() -> list[str]:
+    """The words that name the same homes on a command line."""
+    return [word for one in named() for word in ("--home", str(one))]

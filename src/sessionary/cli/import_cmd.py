@@ -32,7 +32,7 @@ _WORDS = {
 )
 @options.home
 @options.json_result
-def import_command(files: Sequence[Path], home: Path | None) -> int:
+def import_command(files: Sequence[Path]) -> int:
     """Import the sessions in FILE: an ATIF trajectory, an STS trace, or the database of a framework.
 
     All commands then read them (`sessionary list --kind records`), and the stores of this package continue those
@@ -41,8 +41,8 @@ def import_command(files: Sequence[Path], home: Path | None) -> int:
 
     Exit code 3: something was left out.
     """
-    homes.check_named(home)
-    workspace = homes.workspace(home, must_exist=False)
+    homes.check_named(next(iter(homes.named()), None))
+    workspace = homes.workspace(must_exist=False)
     done = list(map(workspace.import_file, dict.fromkeys(files)))
     if output.is_json():
         output.value({"imports": [_object(one) for one in done]})

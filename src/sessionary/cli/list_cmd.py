@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -89,7 +88,6 @@ _TITLE = 10
 @options.flag("--top-level", help="Omit the sessions of sub-agents from --json and --jsonl too.")
 @options.as_json("the sessions", "one session")
 def list_command(
-    home: Path | None,
     project: str | None,
     since: datetime | None,
     until: datetime | None,
@@ -119,8 +117,8 @@ def list_command(
     do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
     details.
     """
-    workspace = homes.workspace(home)
-    found, failure = all_summaries(workspace, partly=output.is_terminal() and not (json_ or jsonl))
+    workspace = homes.workspace()
+    found, failure = all_summaries(workspace, partly=output.is_terminal() and not output.is_json())
     accepted = [health for word in healths for health in _HEALTHS[word]]
     wanted = Filter(kinds, model, branch, accepted, [tag.removeprefix("#") for tag in tags], starred)
     chosen = [
@@ -138,7 +136,7 @@ def list_command(
         output.items(rows)
     elif chosen:
         _print(workspace, found, chosen, all_=all_, limit=limit, with_tokens=sort == "tokens")
-        _print_left_out(home, chosen, len(found) - len(chosen), all_=all_, limit=limit)
+        _print_left_out(chosen, len(found) - len(chosen), all_=all_, limit=limit)
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
@@ -240,9 +238,7 @@ def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:
                 todo += [(child, depth + 1) for child in reversed(children.get(one.ref.session_id, []))]
 
 
-def _print_left_out(
-    home: Path | None, chosen: list[Summary], left_out: int, *, all_: bool, limit: int
-) -> None:
+def _print_left_out(chosen: list[Summary], left_out: int, *, all_: bool, limit: int) -> None:
     """Print how many sessions are not shown and how many are damaged."""
     shown = len(chosen) if all_ else sum(not one.nested for one in chosen)
     if limit and shown > limit:
@@ -257,6 +253,6 @@ def _print_left_out(
         output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
     damaged = sum(one.health not in formatting.WELL for one in chosen)
     if damaged:
-        look = one_line(formatting.command(home, "check"))
+        look = one_line(formatting.command("check"))
         are = "session is" if damaged == 1 else "sessions are"
         output.aside(f"{damaged:,} {are} damaged; run `{look}` for details")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import click
 
@@ -37,7 +36,7 @@ from sessionary.xdg import xdg_folder
     help="Serve streamable HTTP on 127.0.0.1 instead of standard input and output; 0: a free port.",
 )
 @options.flag("--no-redact", help="Do not mask secrets in answers.")
-def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_redact: bool) -> int:
+def mcp_command(allow_writes: bool, port: int | None, no_redact: bool) -> int:
     """Serve the sessions to agents, as tools of the Model Context Protocol.
 
     The tools list, search, read, check, compare and export sessions. Answers have at most 4,000 tokens by
@@ -57,14 +56,14 @@ def mcp_command(home: Path | None, allow_writes: bool, port: int | None, no_reda
             raise
         hint = "pip install 'sessionary[mcp]'"
         raise Unsupported("the MCP server needs the package mcp", hint=hint) from None
-    homes.workspace(home)  # a home that is missing is refused now, not in the first call
+    homes.workspace()  # a home that is missing is refused now, not in the first call
     context = click.get_current_context()
 
     def opened() -> Workspace:
         with context.scope(cleanup=False):  # in the thread of a call; it knows all values of --home
-            return homes.workspace(home)
+            return homes.workspace()
 
-    words = [word for one in homes.named(home) for word in ("--home", str(homes.folder(one)))]
+    words = [word for one in homes.named() for word in ("--home", str(homes.folder(one)))]
     server = servers.build(opened, redact=not no_redact, allow_writes=allow_writes, home=words)
     if port is None:
         server.run("stdio")

@@ -50,7 +50,7 @@ class _Named(click.Command):
 @options.home
 @options.flag("--dry-run", help="Show what would be done; write nothing.")
 @options.json_result
-def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool) -> int:
+def mv_command(project: str, newpath: str, dry_run: bool) -> int:
     """Move the sessions of PROJECT to its renamed folder NEWPATH.
 
     PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent finds
@@ -62,12 +62,12 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool) -> 
 
     Undo: move back; the command is printed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     move = workspace.plan_move(project, Path(os.path.expanduser(newpath)))
     if not dry_run:
         with Progress("moving sessions", len(move.steps)) as progress:
             workspace.move(move, passed=progress.advance)
-    back = _way_back(move, home)
+    back = _way_back(move)
     if output.is_json():
         output.value(_object(move, dry_run, back))
     else:
@@ -121,11 +121,9 @@ def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
         yield f"undo: {harmless(back)}"
 
 
-def _way_back(move: Move, home: Path | None) -> str:
+def _way_back(move: Move) -> str:
     """The command that moves back."""
-    words = ["sessionary", "mv", move.new, move.old or "OLDPATH"]
-    if home is not None:
-        words += ["--home", str(home)]
+    words = ["sessionary", "mv", move.new, move.old or "OLDPATH", *homes.as_options()]
     return shell_line(words)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import click
 
@@ -29,7 +28,7 @@ from sessionary.workspace.opening import Resume
 @options.flag("--run", help="Run the command, after confirmation.")
 @options.flag("--yes", help="With --run: do not ask for confirmation.")
 @options.json_result
-def open_command(session: str, home: Path | None, run: bool, yes: bool) -> int:
+def open_command(session: str, run: bool, yes: bool) -> int:
     """Continue a session in its agent: print the command, or run it.
 
     The command begins with a change to the folder that the agent worked in. The session is checked first: what the
@@ -39,7 +38,7 @@ def open_command(session: str, home: Path | None, run: bool, yes: bool) -> int:
     """
     if output.is_json() and run:
         raise click.UsageError("--json and --run exclude each other")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref = named(workspace, session)
     found = workspace.resume(ref)
     if output.is_json():

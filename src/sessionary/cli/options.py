@@ -41,25 +41,23 @@ def json_flag(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: 
     return flag(*names, help=help, callback=_form, expose_value=False)
 
 
-def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> Path | None:
-    """The first value; all of them are kept for `homes.workspace`.
+def _home(ctx: click.Context, _: click.Parameter, values: tuple[Path, ...]) -> None:
+    """Keep the values for `homes.workspace`.
 
     When the command has ended, print the .gitignore hint if sessions lie in a git work tree.
     """
     from sessionary.cli.homes import HOMES, workspace
 
     ctx.meta[HOMES] = values
-    value = values[0] if values else None
 
     def hint() -> None:
         from sessionary.cli.gitignore_hint import print_once
 
         if output.FORM not in ctx.meta:
-            print_once(workspace(value, must_exist=False).layouts)
+            print_once(workspace(must_exist=False, places=values).layouts)
 
     if not ctx.resilient_parsing:  # completion in a shell prints nothing else
         ctx.call_on_close(hint)
-    return value
 
 
 home = repeated(
@@ -67,6 +65,7 @@ home = repeated(
     metavar="DIR",
     type=click.Path(path_type=Path),
     callback=_home,
+    expose_value=False,
     help="Only the sessions in this folder, such as ~/.claude (default: those of all agents; of Amplifier those in "
     "$SESSIONARY_HOME, else ~/.amplifier).",
 )

@@ -19,7 +19,7 @@ _NAMED = 2
 
 def overview() -> int:
     """Print the overview; return the exit code."""
-    workspace = homes.workspace(None)
+    workspace = homes.workspace()
     summaries, failure = all_summaries(workspace)
     own = sorted(
         (one for one in summaries if not one.nested), key=lambda one: believed(one.updated), reverse=True

@@ -14,7 +14,7 @@ from sessionary.cli.changing import print_command
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import to_change
-from sessionary.cli.text import cells, fit, harmless, one_line, wrap
+from sessionary.cli.text import cells, fit, harmless, one_line, shell_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier.repairing import Repaired
 from sessionary.model import Problem, SessionRef
@@ -66,14 +66,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @options.dry_run
 @options.json_result
 def repair_command(
-    session: str,
-    home: Path | None,
-    out: Path | None,
-    orphans: str,
-    close_last: bool,
-    bad_bytes: str,
-    full: bool,
-    dry_run: bool,
+    session: str, out: Path | None, orphans: str, close_last: bool, bad_bytes: str, full: bool, dry_run: bool
 ) -> int:
     """Repair a session that its agent or a model provider refuses, then check it again.
 
@@ -92,7 +85,7 @@ def repair_command(
 
     Undo: `sessionary undo ID`; the command is printed. Merged conflict copies are not undone.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     if out is not None:
         if dry_run or close_last or full or orphans != "complete" or bad_bytes != "replace":
             raise click.UsageError("--out excludes all options but --home and --json")
@@ -103,7 +96,7 @@ def repair_command(
             ref, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
     done = found.done
-    undo = None if done is None or done.kept_in is None else formatting.command(home, "undo", word)
+    undo = None if done is None or done.kept_in is None else formatting.command("undo", word)
     if output.is_json():
         output.value(_object(found, full, undo))
     else:
@@ -150,7 +143,7 @@ def _copy(workspace: Workspace, ref: SessionRef, out: Path) -> int:
         output.lines(_still_wrong(found.remaining))
         if found.lost:
             output.line(f"  {formatting.size(found.lost)} of damaged lines could not be recovered")
-    print_command("show it", formatting.command(Path(found.home), "show", ref.session_id))
+    print_command("show it", shell_line(["sessionary", "show", "--home", found.home, ref.session_id]))
     return DAMAGED if found.remaining else 0
 
 

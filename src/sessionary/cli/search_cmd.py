@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -94,7 +93,6 @@ _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "
 @options.as_json("the hits", "one hit")
 def search_command(
     words: tuple[str, ...],
-    home: Path | None,
     roles: tuple[str, ...],
     parts: tuple[str, ...],
     tools: tuple[str, ...],
@@ -125,7 +123,7 @@ def search_command(
     alternatives = _alternatives(words, regex=regex, case=case, fold=fold)
     if not (tools or errors) and not (alternatives and all(one.wanted for one in alternatives)):
         raise click.UsageError("give words to search for, or --tool or --errors")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     chosen = (frozenset(roles), frozenset(tools), frozenset(parts))
     query = Query((), *chosen, since, until, alternatives, errors)
     refs, failure = gathered(workspace.refs())
@@ -154,7 +152,7 @@ def search_command(
             _print(workspace, refs, found)
             _print_totals(hits)
     for session_id, places in Counter(ref.session_id for ref, _ in hits.stats.damaged).items():
-        look = formatting.command(home, "check", session_id)
+        look = formatting.command("check", session_id)
         what = formatting.count(places, "damaged place")
         output.aside(f"{what} not searched; run `{one_line(look)}` for details")
     unread = any(problem.code == "unreadable_file" for problem in hits.stats.problems)

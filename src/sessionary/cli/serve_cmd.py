@@ -64,7 +64,7 @@ def serve_command(
         ) from error
     from sessionary.viewer.library import Library
 
-    library = Library([homes.workspace(one) for one in places] or [homes.workspace(None)])
+    library = Library([homes.workspace(places=[one]) for one in places] or [homes.workspace()])
     token = new_token()
     bound = serving.listen(port) if path is None else serving.listen_at(path)
     files: list[str] = []

@@ -82,7 +82,6 @@ class TurnRange(click.ParamType[Turns]):
 @options.as_json("the messages", "one message")
 def show_command(
     target: str,
-    home: Path | None,
     turns: Turns | None,
     tail: int | None,
     around: int | None,
@@ -99,7 +98,7 @@ def show_command(
     With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. With
     --raw, a record that holds several messages is printed once; keys of encryption are masked, and nothing else.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     found, index = _resolved(workspace, target)
     if index is None and around is not None:
         raise click.UsageError("--around needs ID:INDEX")
@@ -128,7 +127,7 @@ def show_command(
         with output.paged():
             lines = page.lines(messages if window is None else _up_to(messages, window))
             _print(_head(workspace, summary), lines)
-    _print_problems(problems, home, found)
+    _print_problems(problems, found)
     return 0
 
 
@@ -343,10 +342,10 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     yield harmless(short_path(summary.ref.locator))  # never cut, since it is to be copied
 
 
-def _print_problems(problems: list[Problem], home: Path | None, found: Target) -> None:
+def _print_problems(problems: list[Problem], found: Target) -> None:
     """Say that something is not shown, on standard error."""
     count = sum(problem.severity > Severity.note for problem in problems)
     if count:
         name = str(found) if isinstance(found, Path) else found.session_id
-        look = one_line(formatting.command(home, "check", name))
+        look = one_line(formatting.command("check", name))
         output.aside(f"{formatting.count(count, 'problem')} found; run `{look}` for details")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -34,7 +33,7 @@ _LONGEST = 60
 @options.flag("--schema", "schema_", help="Print the tables and the meaning of their columns.")
 @options.flag("--csv", "csv_", help="Print the rows as CSV, with column names first.")
 @options.as_json("the rows", "one row")
-def sql_command(statement: str | None, home: Path | None, schema_: bool, csv_: bool) -> int:
+def sql_command(statement: str | None, schema_: bool, csv_: bool) -> int:
     """Query the catalogue of sessions with SQL.
 
     The catalogue is the SQLite file that caches what lists have read. It is refreshed first, for the sessions
@@ -42,7 +41,7 @@ def sql_command(statement: str | None, home: Path | None, schema_: bool, csv_: b
 
     STATEMENT can only read: SELECT, WITH and VALUES. Times are in UTC, ISO 8601. Nothing is changed.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     if (statement is None) != schema_:
         raise click.UsageError("give a statement, or --schema")
     if csv_ + output.wants("json") + output.wants("jsonl") > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Any
 
 import click
@@ -56,7 +55,6 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 )
 @options.json_result
 def stats_command(
-    home: Path | None,
     project: str | None,
     kinds: tuple[str, ...],
     model: str | None,
@@ -74,7 +72,7 @@ def stats_command(
     quarter of an hour. A response that a fork copied from its parent counts once. With --events, responses in
     the event logs of Amplifier are summed, at the cost that they state.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     found, failure = all_summaries(workspace)
     wanted = Filter(kinds, model)
     summaries = [one for one in of_project(workspace, found, project, failure) if wanted.holds(one)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,13 +34,13 @@ _ROOMY = 60
 @options.home
 @options.project
 @options.as_json("the sessions", "one session")
-def tree_command(session: str | None, home: Path | None, project: str | None) -> int:
+def tree_command(session: str | None, project: str | None) -> int:
     """Show sessions as a tree: sub-agents and forks below their parents.
 
     With ID, only the family of that session, which is marked with ▶. A session whose parent is missing is
     shown at the left with a note, and so is one that is its own ancestor, which can result from edited files.
     """
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     summaries, failure = all_summaries(workspace)
     wanted = None if session is None else targets.session(workspace, session)
     tops = workspace.tree(of_project(workspace, summaries, project, failure))

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -47,12 +46,7 @@ from sessionary.workspace import Change, Trashed, Workspace, gathered
 @options.json_flag("--jsonl", help="With --list: print JSON Lines, one session per line.")
 @options.json_result
 def trash_command(
-    sessions: tuple[str, ...],
-    home: Path | None,
-    list_: bool,
-    empty: bool,
-    older_than: datetime | None,
-    yes: bool,
+    sessions: tuple[str, ...], list_: bool, empty: bool, older_than: datetime | None, yes: bool
 ) -> int:
     """Move sessions to the trash; `sessionary undo` restores them.
 
@@ -63,9 +57,9 @@ def trash_command(
     _one_job(sessions, list_, empty, older_than, yes)
     if output.wants("jsonl") and not list_:
         raise click.UsageError("--jsonl needs --list")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     if sessions:
-        return _trash(workspace, sessions, home)
+        return _trash(workspace, sessions)
     rows, failure = gathered(workspace.trashed())
     if older_than is not None:
         rows = [row for row in rows if row.when is not None and row.when < older_than]
@@ -92,14 +86,14 @@ def _one_job(
 # -- move to the trash
 
 
-def _trash(workspace: Workspace, words: Iterable[str], home: Path | None) -> int:
+def _trash(workspace: Workspace, words: Iterable[str]) -> int:
     """All words are resolved before anything moves: a mistyped one moves nothing."""
     found = {one.ref.locator: one for one in (to_change(workspace, word) for word in words)}
     moved: list[tuple[SessionRef, str, str]] = []
     failed = False
     for ref, word in found.values():
         try:
-            moved.append((ref, workspace.trash(ref), formatting.command(home, "undo", word)))
+            moved.append((ref, workspace.trash(ref), formatting.command("undo", word)))
         except SessionaryError as error:
             if len(found) == 1:
                 raise
@@ -186,7 +180,7 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool) -> int:
 @options.flag("--list", "list_", help="List the changes that can be undone, newest first.")
 @options.json_flag("--jsonl", help="With --list: print JSON Lines, one change per line.")
 @options.json_result
-def undo_command(session: str | None, home: Path | None, list_: bool) -> int:
+def undo_command(session: str | None, list_: bool) -> int:
     """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
 
     A conflict is a save that replaced what another program had stored: both versions are kept, and undo
@@ -200,7 +194,7 @@ def undo_command(session: str | None, home: Path | None, list_: bool) -> int:
     """
     if output.wants("jsonl") and not list_:
         raise click.UsageError("--jsonl needs --list")
-    workspace = homes.workspace(home)
+    workspace = homes.workspace()
     ref, word = (None, None) if session is None else _named(workspace, session)
     rows, failure = gathered(workspace.undoable(ref))
     if list_:
@@ -213,9 +207,9 @@ def undo_command(session: str | None, home: Path | None, list_: bool) -> int:
     if not rows:
         whose = "" if session is None else f" of {session}"
         raise NotFound(f"nothing to undo{whose}", hint="`sessionary undo --list` shows all changes")
-    if session is None and not _agreed(workspace, rows[0], home):
+    if session is None and not _agreed(workspace, rows[0]):
         return changing.DECLINED
-    return _undo(workspace, rows[0], word or rows[0].ref.session_id, home)
+    return _undo(workspace, rows[0], word or rows[0].ref.session_id)
 
 
 def _named(workspace: Workspace, word: str) -> tuple[SessionRef, str]:
@@ -227,7 +221,7 @@ def _named(workspace: Workspace, word: str) -> tuple[SessionRef, str]:
     return ref, ref.session_id
 
 
-def _agreed(workspace: Workspace, row: Change, home: Path | None) -> bool:
+def _agreed(workspace: Workspace, row: Change) -> bool:
     """Show the last change of all sessions and ask for confirmation: it may be of another session than meant.
 
     Raises:
@@ -235,7 +229,7 @@ def _agreed(workspace: Workspace, row: Change, home: Path | None) -> bool:
     """
     what = f"{row.operation}{_about(row)} of {row.ref.session_id}"
     if output.is_json() or not sys.stdin.isatty():
-        back = formatting.command(home, "undo", row.ref.session_id)
+        back = formatting.command("undo", row.ref.session_id)
         raise click.UsageError(
             f"without a terminal, give an ID; the last change is the {what}, undone by `{one_line(back)}`"
         )
@@ -279,7 +273,7 @@ def _about(one: Change) -> str:
     return ""
 
 
-def _undo(workspace: Workspace, row: Change, word: str, home: Path | None) -> int:
+def _undo(workspace: Workspace, row: Change, word: str) -> int:
     undone = workspace.undo(row)
     fields = asdict(undone)
     return changing.finish(
@@ -287,7 +281,7 @@ def _undo(workspace: Workspace, row: Change, word: str, home: Path | None) -> in
         | fields
         | {"operation": row.operation, "at": row.when},
         _undone_lines(row, undone),
-        undo=formatting.command(home, "trash" if row.operation == TRASH else "undo", word),
+        undo=formatting.command("trash" if row.operation == TRASH else "undo", word),
     )
 
 
