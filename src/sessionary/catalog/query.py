@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -52,13 +51,9 @@ def query(catalog: Catalog, statement: str) -> Rows:
         try:
             cursor = connection.execute(statement)
             names = [column[0] for column in cursor.description or ()]
-            return Rows(names, list(_rows(cursor)))
+            return Rows(names, list(cursor))
         except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
             raise Invalid(f"the statement cannot be run: {error}", hint=HINT) from error
-
-
-def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
-    yield from cursor
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:

@@ -104,7 +104,8 @@ def export_command(
         for word in dict.fromkeys(sessions)
     ]
     if place == _PRINTED:
-        _print(exports[0])
+        for line in exports[0]:
+            output.raw(line[:-1])
         for text in _losses(exports[0].report):
             output.aside(text)
         return 0
@@ -129,11 +130,6 @@ def _format_of(place: str) -> str:
     """The format that the end of a file name stands for; of several the longest."""
     ends = [suffix for suffix in _SUFFIXES if place.lower().endswith(suffix)]
     return _SUFFIXES[max(ends, key=len)] if ends else "md"
-
-
-def _print(export: Export) -> None:
-    for line in export:
-        output.raw(line[:-1])
 
 
 def _save(exports: list[Export], files: list[str], *, force: bool) -> None:

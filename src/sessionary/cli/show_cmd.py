@@ -113,13 +113,19 @@ def show_command(
     summary = None if isinstance(found, Path) else workspace.summary(found)
     problems = list(workspace.check(found)) if summary is None else summary.problems
     messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
-    window = None if index is None else _window(index, AROUND if around is None else around)
-    first = _first(workspace, found, problems, tail)
-    if window is None and tail is None:
-        messages = _chosen(messages, _turns(workspace, found, problems, turns))
+    around = AROUND if around is None else around
+    window = None if index is None else Window(max(index - around, 0), index, index + around)
+    first = 0
+    if tail is not None:
+        first = max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
+    elif turns is not None:
+        if min(turns[0], turns[1] or 0) < 0:
+            turns = _from_the_end(turns, numbered(_read(workspace, found, problems)))
+        messages = _chosen(messages, turns)
     if output.is_json() or raw:
-        narrow = (message for message in messages if message.index >= first)
-        only = narrow if window is None else _within(messages, window)
+        first = first if window is None else window.first
+        shown = messages if window is None else _up_to(messages, window)
+        only = (message for message in shown if message.index >= first)
         _print_records(workspace, found, only, problems, raw=raw)
     else:
         now, draw = datetime.now(UTC), output.is_terminal()
@@ -129,20 +135,6 @@ def show_command(
             _print(_head(workspace, summary), lines)
     _print_problems(problems, found)
     return 0
-
-
-def _first(workspace: Workspace, found: Target, problems: list[Problem], tail: int | None) -> int:
-    """The index of the first message to show."""
-    if tail is None:
-        return 0
-    return max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
-
-
-def _turns(workspace: Workspace, found: Target, problems: list[Problem], turns: Turns | None) -> Turns | None:
-    """The turns to show, counted from the first."""
-    if turns is None or min(turns[0], turns[1] or 0) >= 0:
-        return turns
-    return _from_the_end(turns, numbered(_read(workspace, found, problems)))
 
 
 def _print_records(
@@ -212,15 +204,6 @@ def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
         if match is None:
             raise
     return resolve(workspace, match[1]), int(match[2])
-
-
-def _window(index: int, around: int) -> Window:
-    return Window(max(index - around, 0), index, index + around)
-
-
-def _within(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
-    """The messages of the window."""
-    return (message for message in _up_to(messages, window) if message.index >= window.first)
 
 
 def _up_to(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
@@ -293,15 +276,12 @@ def _read(
         raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
 
 
-def _chosen(messages: Iterable[Numbered], turns: Turns | None) -> Iterator[Numbered]:
+def _chosen(messages: Iterable[Numbered], turns: Turns) -> Iterator[Numbered]:
     """The messages of the wanted turns.
 
     Raises:
         Invalid: there are no such turns.
     """
-    if turns is None:
-        yield from messages
-        return
     first, last = turns
     turn, none = 0, True
     for message in messages:

@@ -63,7 +63,9 @@ def result_of(part: Document, written_id: str | None, ours: Document) -> tuple[D
     """
     content = part["content"]
     result: Document = {} if written_id is None else {"source_call_id": written_id}
-    result["content"] = content if content is None or isinstance(content, str) else _words(content)
+    result["content"] = (
+        content if content is None or isinstance(content, str) else ToolResult(None, content).text
+    )
     if part["id"] != written_id:
         ours = {**ours, "id": part["id"]}
     if part["is_error"]:
@@ -255,7 +257,3 @@ def _holds_only_results(step: Step, ours: Document) -> bool:
     if ours or not _results(step) or step.get("source") == "agent":
         return False
     return not step.get("message")
-
-
-def _words(content: Any) -> str:
-    return ToolResult(None, content).text

@@ -16,7 +16,7 @@ from sessionary.export.markup import LONGEST, markdown_parser
 from sessionary.export.steps import Begin, Steps
 from sessionary.export.style import STYLE
 from sessionary.export.wording import call_words, closing, facts, one_line, pretty_json, speaker, title_of
-from sessionary.model import AGENT, PERSON, Message, Part, Problem, Text, Thinking, ToolCall, ToolResult
+from sessionary.model import AGENT, PERSON, Part, Problem, Text, Thinking, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class _Page:
         time = f"<time>{message.time:%Y-%m-%d %H:%M:%S}</time>" if message.time else ""
         turn = f"{numbered.turn}. " if message.origin == PERSON else ""
         outside = " (outside of the conversation)" if numbered.outside else ""
-        yield f'<section class="{_kind(message)}{" outside" if numbered.outside else ""}">'
+        kind = {PERSON: "user", AGENT: "agent"}.get(message.origin, "other")
+        yield f'<section class="{kind}{" outside" if numbered.outside else ""}">'
         yield f"<header><h2>{turn}{escape(speaker(message))}{outside}</h2>{time}</header>"
         for part in message.parts:
             yield self._part(part)
@@ -100,10 +101,6 @@ class _Page:
             return _pre(harmless(text))
         rendered: str = self._parser.render(harmless(text))
         return f'<div dir="auto">{rendered}</div>'
-
-
-def _kind(message: Message) -> str:
-    return {PERSON: "user", AGENT: "agent"}.get(message.origin, "other")
 
 
 def _folded(summary: str, content: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionary.export.steps import Begin, Head, Step, Steps
+from sessionary.export.steps import Begin, Step, Steps
 from sessionary.model import Problem
 from sessionary.redaction import Redaction
 from sessionary.transcript.redacted import redacted_message, without_half_word
@@ -30,13 +30,11 @@ def _step(step: Step, redaction: Redaction) -> Step:
         return _problem(step, redaction)
     if isinstance(step, Begin):
         problems = tuple(_problem(one, redaction) for one in step.problems)
-        return Begin(_head(step.head, redaction), problems, step.depth)
+        fields = step.head._asdict().items()
+        texts = {name: redaction.value(value) for name, value in fields if isinstance(value, str)}
+        head = step.head._replace(**texts, models=tuple(map(redaction.text, step.head.models)))
+        return Begin(head, problems, step.depth)
     return step
-
-
-def _head(head: Head, redaction: Redaction) -> Head:
-    texts = {name: redaction.value(value) for name, value in head._asdict().items() if isinstance(value, str)}
-    return head._replace(**texts, models=tuple(map(redaction.text, head.models)))
 
 
 def _problem(problem: Problem, redaction: Redaction) -> Problem:

@@ -115,7 +115,9 @@ class _Session:
     def _chat(self, message: Message, before: int) -> None:
         """The span of a message of the agent, and one for each of its calls."""
         attributes = self._about("chat")
-        attributes["gen_ai.provider.name"] = _provider(message.model)
+        model = message.model or ""
+        known = (name for start, name in _PROVIDERS.items() if model.startswith(start))
+        attributes["gen_ai.provider.name"] = next(known, "unknown")
         if message.model is not None:
             attributes["gen_ai.response.model"] = message.model
         if message.usage is not None:
@@ -185,10 +187,6 @@ class _Session:
 
 def _nanoseconds(message: Message) -> int:
     return 0 if message.time is None else max(int(message.time.timestamp() * 1_000_000), 0) * 1000
-
-
-def _provider(model: str | None) -> str:
-    return next((name for start, name in _PROVIDERS.items() if (model or "").startswith(start)), "unknown")
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from unicodedata import is_normalized, normalize
 
 import stringzilla
@@ -110,6 +110,11 @@ class Needle:
         self.blind: bool = not self.piece or self._search(self._bytes, self._bytes) != 0
         self._rewritten = _rewritten(fold) if fold or not self.piece.isascii() else None
         """What a text holds that may have the piece in another form; None if there is no other form."""
+
+    @property
+    def needle(self) -> Self:
+        """Words that every text with these words contains: itself, as of a `Pattern`."""
+        return self
 
     def may_be_in(self, data: bytes | str) -> bool:
         """False if the longest word is in no case and no form in these bytes of UTF-8, or in this text."""

@@ -163,7 +163,9 @@ class Search:
             for one in query.alternatives or (Alternative(()),)
         ]
         self._wanted = [Alternative(one.wanted) for one in self._alternatives]
-        needles = [(*tools, *filter(None, map(_needle_of, one.wanted))) for one in self._alternatives]
+        needles = [
+            (*tools, *filter(None, (term.needle for term in one.wanted))) for one in self._alternatives
+        ]
         self._filters = [ByteFilter(some) for some in needles]
         self._in_line = [LineFilter(some) for some in needles]
         self._each = [[ByteFilter([one]) for one in some] for some in needles]
@@ -390,11 +392,6 @@ class _Excerpt(NamedTuple):
     cut: tuple[bool, bool]
 
 
-def _needle_of(term: Needle | Pattern) -> Needle | None:
-    """Return words that every text with the term contains, if there are any."""
-    return term if isinstance(term, Needle) else term.needle
-
-
 def _best(alternatives: Sequence[Alternative], texts: Iterable[Piece]) -> tuple[Piece, _Excerpt] | None:
     """Return the text with most of the terms, and an excerpt of it; None unless an alternative is met.
 
@@ -421,7 +418,7 @@ def _best(alternatives: Sequence[Alternative], texts: Iterable[Piece]) -> tuple[
 
 def _may_be_in(term: Needle | Pattern, texts: Sequence[Piece]) -> bool:
     """False if a term is in none of the texts; faster than to look for its places."""
-    needle = _needle_of(term)
+    needle = term.needle
     return needle is None or any(needle.may_be_in(piece.text) for piece in texts)
 
 

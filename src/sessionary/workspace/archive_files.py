@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, is_there, make_dirs, storage_failed
@@ -95,7 +96,7 @@ def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[s
             return archive.contents(remote, head, name, tip, spool)
 
         if name == FILES:
-            files |= {one.name: _same(one.data) for one in bundles.unpack_items(pieces())}
+            files |= {one.name: partial(iter, (one.data,)) for one in bundles.unpack_items(pieces())}
         elif name == ROWS:
             lines = b"".join(pieces()).rstrip(b"\n").split(b"\n")
             place = sql_rows.place_of(lines[0])
@@ -112,7 +113,3 @@ def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[s
                 f"the archive names a file {name!r}, which leads out of the folder", session=head.session
             )
     return files
-
-
-def _same(data: bytes) -> Pieces:
-    return lambda: iter((data,))

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -213,16 +214,12 @@ def rules_of(families: Iterable[Kin], marks: Placeholders, rules: Path | None, f
     """All rules: the kept ones, those about the user, and the user's own; nothing turns off those of `ALWAYS`."""
     summaries = [one.summary for top in families for one in with_agents(top)]
     paths = [path for one in summaries for path in (one.cwd, one.ref.locator)]
-    personal = personal_rules(os.path.expanduser("~"), _user(), paths)
+    user = ""
+    with suppress(KeyError, OSError):  # an account without a name
+        user = getpass.getuser()
+    personal = personal_rules(os.path.expanduser("~"), user, paths)
     own = load_rules(None if rules is None else str(rules), fs=fs)
     return Redaction({**personal, **own, **ALWAYS}, mark=marks)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # an account without a name
-        return ""
 
 
 def with_agents(top: Kin) -> Iterator[Kin]:

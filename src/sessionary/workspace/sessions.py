@@ -481,19 +481,16 @@ class Sessions:
         from sessionary.sync.identity import Repositories, repository_of
 
         places = {project_slug(Path(folder)): folder for folder in folders}
-        for slug in self._slugs():
+        try:
+            slugs = sorted(self._fs.listdir(str(self.home / PROJECTS)))
+        except OSError:
+            slugs = []
+        for slug in slugs:
             if slug not in places and (found := list(folders_of(slug, self._fs))):
                 places[slug] = min(found, key=lambda folder: repository_of(folder, self._fs) is None)
         for place in (project_of(root_in(self._fs, self._root)), self._root):
             places[project_slug(place)] = str(place)
         return Repositories(places, bindings=bindings, fs=self._fs)
-
-    def _slugs(self) -> list[str]:
-        """The names of the projects whose sessions lie in the home."""
-        try:
-            return sorted(self._fs.listdir(str(self.home / PROJECTS)))
-        except OSError:
-            return []
 
 
 def _only_read(operation: str) -> str:

@@ -66,21 +66,19 @@ def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
     remote = RetryingRemote(inner)
     try:
         done = _removed(remote, settings, timedelta(days=days)) if remove else None
-        found = done.found if done else _counted(remote)
+        with Progress("looking", None) as progress:
+            found = done.found if done else count_leftovers(remote, progress.reach)
     finally:
         inner.close()
     if output.is_json():
         output.value({**_document(found, done or Removal()), "cost": asdict(remote.cost)})
     else:
         output.lines(_lines(found))
-        output.lines(_removal_lines(done) if done else _not_asked(found))
+        output.lines(_removal_lines(done) if done else ["Nothing was removed."])
+        if not done and (found.lost_blocks or found.past_blocks or found.dead_blocks):
+            output.line("next: sessionary sync gc --remove")
         output.aside(cost_line(remote.cost))
     return options.PARTLY if found.holes or (done and not done.is_whole) else 0
-
-
-def _counted(remote: RetryingRemote) -> Leftovers:
-    with Progress("looking", None) as progress:
-        return count_leftovers(remote, progress.reach)
 
 
 def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Removal:
@@ -114,12 +112,6 @@ def _lines(found: Leftovers) -> Iterator[str]:
         blocks, spaces = formatting.count(found.holes, "block"), formatting.count(found.holed, "session")
         yield f"! {blocks} missing that {spaces} with its forks needs"
         yield "  `sessionary sync check --repair` uploads them again, on a machine that has these sessions"
-
-
-def _not_asked(found: Leftovers) -> Iterator[str]:
-    yield "Nothing was removed."
-    if found.lost_blocks or found.past_blocks or found.dead_blocks:
-        yield "next: sessionary sync gc --remove"
 
 
 def _removal_lines(done: Removal) -> Iterator[str]:
