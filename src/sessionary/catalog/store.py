@@ -47,7 +47,7 @@ BATCH = 32 << 20
 """Bytes of sessions after which what was read of them is stored, so that a process that is killed loses no more."""
 
 _SHARE = 100
-"""How far a session was folded is stored if that takes less than this part of its size. Smaller ones are read anew."""
+"""The state of a fold is stored if it takes less than this part of the session. Smaller sessions are read anew."""
 
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
@@ -60,7 +60,7 @@ _usage_of = json.Decoder(list[TimedUsage]).decode
 
 
 class _Row(NamedTuple):
-    """What the catalogue has of one session. It is read again if its fingerprint is unknown."""
+    """The stored row of one session. The session is read again if its fingerprint is unknown."""
 
     fingerprint: bytes
     summary: Summary
@@ -92,7 +92,7 @@ class Unread(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of one session, to be stored."""
+    """A session that was read, to be stored."""
 
     fingerprint: bytes
     summary: Summary
@@ -208,7 +208,7 @@ class Catalog:
     # -- SQLite
 
     def _load(self, layout: Layout, place: str | None = None) -> dict[str, _Row]:
-        """What is stored of the sessions of a layout, or of the one at a place, by place."""
+        """The stored rows of the sessions of a layout, or of the one at a place, by place."""
         if self.path is None or not os.path.exists(self.path) or not _is_text(place or ""):
             return {}
         where, key = "kind = ? AND home = ?", [layout.name, _home(layout)]
@@ -236,7 +236,7 @@ class Catalog:
             return {}
 
     def _progress(self, kind: str, home: str, place: str) -> Progress | None:
-        """How far a session was folded; None if that is not stored."""
+        """The stored state of the fold of a session, if there is one."""
         from sessionary.transcript.fold import Progress
 
         statement = (

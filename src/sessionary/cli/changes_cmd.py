@@ -146,7 +146,7 @@ def _forked(parent: SessionRef, made: ForkResult) -> Iterator[str]:
 
 
 def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Iterator[str]:
-    """What a fork would contain."""
+    """The preview of a fork."""
     yield f"Would create a new session from turns 1 to {seen.turn} of {seen.turns}"
     messages = formatting.count(seen.messages, "message")
     yield from changing.set_in(f"  of {one_line(parent.session_id)}: {messages}")

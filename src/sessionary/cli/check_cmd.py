@@ -26,7 +26,7 @@ DAMAGED = Corrupt.exit_code
 
 
 class _Checked(NamedTuple):
-    """What was checked (``session``, ``file`` or ``place``), its name, and the problems found."""
+    """A checked session, file or place, and its problems."""
 
     kind: str
     name: str

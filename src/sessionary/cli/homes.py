@@ -15,7 +15,7 @@ from sessionary.workspace.stores import homes_of_user
 
 VARIABLE = "SESSIONARY_HOME"
 HOMES = "sessionary.homes"
-"""Where the context of a command has all values of `--home`."""
+"""Key of all values of `--home` in the context of a command."""
 
 
 def folder(home: Path | None) -> Path:

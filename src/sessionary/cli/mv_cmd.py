@@ -128,7 +128,7 @@ def _way_back(move: Move) -> str:
 
 
 def _object(move: Move, dry_run: bool, back: str) -> dict[str, Any]:
-    """What was done with the field names of docs/cli-json.md."""
+    """The result with the field names of docs/cli-json.md."""
     return {
         "dry_run": dry_run,
         "old": {"path": move.old, "project": move.old_slug},

@@ -26,7 +26,7 @@ from sessionary.escaping import harmless_json
 WIDTH = 80
 WIDEST = 100
 FORM = "sessionary.form"
-"""Where the context of a command has the form of its result: ``json`` or ``jsonl``; nothing for text."""
+"""Key of the form of the result in the context of a command: ``json`` or ``jsonl``; missing for text."""
 _PIECE = 500  # lines
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _ASCII = str.maketrans(
@@ -42,7 +42,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class _Paging:
-    """Whether a result is being paged, and the messages to print after the pager has ended."""
+    """The running pager, and the messages to print after it has ended."""
 
     def __init__(self) -> None:
         self.page: pager.Pager | None = None

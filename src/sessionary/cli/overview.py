@@ -1,4 +1,4 @@
-"""What `sessionary` shows without a command: the newest sessions, what is damaged, what will be deleted."""
+"""The output of `sessionary` without a command: the newest sessions, and those that are damaged or deleted soon."""
 
 from __future__ import annotations
 

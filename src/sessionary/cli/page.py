@@ -261,7 +261,7 @@ def _answer(result: ToolResult) -> tuple[str, str]:
 
 
 def _apart(numbered: Numbered) -> str:
-    """Why a message is not of the conversation; empty for one that is."""
+    """The reason why a message is outside of the conversation; empty for one that is in it."""
     if numbered.inherited:
         return "of the session that this one was forked from"
     return "outside of the conversation" if numbered.outside else ""

@@ -160,7 +160,7 @@ def _object(found: Repair, full: bool, undo: str | None) -> dict[str, Any]:
 
 
 def _copies(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
-    """What was done with each copy, and where it is now."""
+    """The result for each copy, and its new name."""
     for one in brought:
         name = os.path.basename(one.path)
         if one.done == LEFT:

@@ -160,7 +160,7 @@ def search_command(
 
 
 def _alternatives(words: tuple[str, ...], *, regex: bool, case: bool, fold: bool) -> tuple[Alternative, ...]:
-    """What the words of a command line ask for.
+    """The search expression of a command line.
 
     Raises:
         UsageError: two options exclude each other.
@@ -257,7 +257,7 @@ def _marked(hit: Hit, room: int) -> str:
 
 
 def _pieces(text: str, start: int, marks: list[Span]) -> Iterator[str]:
-    """What follows the first mark, with the marks in it."""
+    """The text behind the first mark, with the marks in it."""
     for mark in marks:
         yield harmless(text[start : mark.start])
         yield _mark(text, mark)
@@ -283,7 +283,7 @@ def _report(found: list[Hit], hits: Hits) -> dict[str, Any]:
 
 
 def _print_totals(hits: Hits) -> None:
-    """How much was found in how much."""
+    """Print the numbers of hits and of searched sessions."""
     stats = hits.stats
     if not hits.is_complete:
         output.aside(f"Stopped after {formatting.count(hits.count, 'hit')}; --limit 0 shows all.")

@@ -192,7 +192,7 @@ def _print_raw(workspace: Workspace, found: Target, messages: Iterable[Numbered]
 
 
 def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
-    """What the word names, and the message in it, if it ends with an index.
+    """Resolve a word to a session or file, and to a message if it ends with an index.
 
     Raises:
         NotFound: there is nothing of that name.
@@ -298,7 +298,7 @@ def _chosen(messages: Iterable[Numbered], turns: Turns) -> Iterator[Numbered]:
 
 
 def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
-    """What the session is, above its conversation."""
+    """The heading of a session: title, tags, id, counts and place."""
     if summary is None:
         return
     if summary.title:

@@ -110,7 +110,7 @@ def _table(report: SpendingReport, what: str, names: list[str], some: list[Spend
 
 
 def _weight(report: SpendingReport, one: Spending) -> float:
-    """What a bar shows: cost, or tokens where no price is known."""
+    """The length of a bar: cost, or tokens where no price is known."""
     return one.usage.tokens if report.total.cost is None else one.cost or 0
 
 

@@ -192,7 +192,7 @@ class _Trajectory:
         yield "], " + json_text(plain(end))[1:-1]
 
     def _facts(self) -> dict[str, str]:
-        """What the session says of itself. A title that readers take from its messages is left out."""
+        """The facts of the session. A title that readers take from its messages is left out."""
         facts = {name: text(getattr(self._head, name) or "") for name in FACTS}
         title = short_title(facts["title"])
         facts["title"] = "" if title is None or title == self._title else title

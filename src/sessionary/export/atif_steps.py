@@ -16,7 +16,7 @@ from sessionary.model import AGENT, HARNESS, PERSON, TOOL, ToolResult, Usage
 
 VERSION = "ATIF-v1.8"
 OF_TOOL = {"role": "tool", "origin": TOOL}
-"""What is known of a message with results."""
+"""The fields of every message with results."""
 _AUTHORS = {"agent": ("assistant", AGENT), "user": ("user", PERSON), "system": ("system", HARNESS)}
 _SOURCES = {AGENT: "agent", PERSON: "user"}
 _KNOWN = frozenset(
@@ -194,7 +194,7 @@ def _place(ours: Document) -> int | None:
 
 
 def _header_of(step: Step) -> Document:
-    """What the fields of a step say of its message."""
+    """The header of a message by the fields of its step."""
     role, origin = _AUTHORS.get(str(step.get("source")), _AUTHORS["system"])
     return {
         "role": role,

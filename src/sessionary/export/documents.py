@@ -18,7 +18,7 @@ def json_text(document: Any) -> str:
 
 
 def of_head(head: Head) -> dict[str, Any]:
-    """What a session is."""
+    """A session."""
     return {
         **head._asdict(),
         "models": list(head.models),
@@ -39,7 +39,7 @@ def of_message(numbered: Numbered) -> dict[str, Any]:
 
 
 def of_content(message: Message) -> dict[str, Any]:
-    """What a message says, wherever it is stored. The layout of records reads it back."""
+    """The content of a message, wherever it is stored. The layout of records reads it back."""
     return {
         "role": message.role,
         "origin": message.origin,

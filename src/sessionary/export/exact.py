@@ -1,4 +1,4 @@
-"""What a message or a session says beyond the fields of a foreign format, so that an import gives back the same.
+"""Data of messages and sessions beyond the fields of a foreign format, so that an import gives back the same.
 
 A format maps a message (as `documents.of_content` has it) to its own fields. It reads these back as an import does;
 where that gives another message, the whole one is kept under ``sessionary``, where the format has room for extensions.
@@ -49,7 +49,7 @@ def kept(value: Any) -> tuple[Any, bool]:
 
 
 def own(holder: Any) -> dict[str, Any]:
-    """What is ours in an object with extensions; empty if there is nothing."""
+    """Our part of an object with extensions; empty if there is none."""
     found = holder.get(OWN) if isinstance(holder, dict) else None
     return object_of(unmarked(found))
 

@@ -1,4 +1,4 @@
-"""What an export could not carry, counted while it is written."""
+"""Losses: data that an export could not carry, counted while it is written."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Loss(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Report:
-    """What was exported so far; complete when the last line was read.
+    """The report of an export; complete when the last line was read.
 
     Attributes:
         format: the name of the format.
@@ -77,7 +77,7 @@ class Report:
 
     @property
     def losses(self) -> list[Loss]:
-        """What could not be carried, sorted."""
+        """The losses, sorted."""
         return [
             Loss(code, what, count, tuple(self._found[code, what]))
             for (code, what), count in sorted(self._counts.items())

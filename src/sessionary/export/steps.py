@@ -11,7 +11,7 @@ from sessionary.transcript.typed import Numbered
 
 
 class Head(NamedTuple):
-    """What a session is; the fields are those of `Summary`. `path` is where it is stored.
+    """A session; the fields are those of `Summary`. `path` is where it is stored.
 
     `kind` is ``file`` for a file of messages that belongs to no known session. `cost` is that of the list prices, in US
     dollars, without the tokens of `unpriced`, whose price is unknown; what the agent states is `usage.cost`.

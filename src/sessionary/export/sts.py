@@ -119,7 +119,7 @@ def _joined(parts: list[Document], kind: str) -> str:
 
 
 def _known(message: Document) -> Document:
-    """What the fields of a line say of its message, beside its parts."""
+    """The header of a message by the fields of its line."""
     role, stamp = text_or_none(message.get("role")), message.get("timestamp")
     time = parse_time(stamp) if isinstance(stamp, int | float | str) else None
     return {

@@ -30,7 +30,7 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 
 
 def speaker(message: Message) -> str:
-    """Who speaks."""
+    """The author of a message."""
     if message.origin in (PERSON, TOOL):
         return "User" if message.origin == PERSON else "Tool"
     if message.origin == COMPACTION:
@@ -39,7 +39,7 @@ def speaker(message: Message) -> str:
 
 
 def call_words(call: ToolCall) -> str:
-    """What a call does, on one line."""
+    """The main arguments of a call, on one line."""
     return one_line("  ".join(telling_arguments(call.arguments)))
 
 
@@ -54,7 +54,7 @@ def title_of(head: Head) -> str:
 
 
 def facts(head: Head) -> Iterator[tuple[str, str]]:
-    """What a session is, as names and harmless values."""
+    """The facts about a session, as names and harmless values."""
     times = [f"{one:%Y-%m-%d %H:%M}" for one in (head.created, head.updated) if one is not None]
     tokens = "" if head.usage is None else f"{head.usage.tokens:,}"
     stated = None if head.usage is None else head.usage.cost
@@ -97,7 +97,7 @@ def loss_words(loss: Loss) -> str:
 
 
 def closing(report: Report) -> Iterator[str]:
-    """What stands at the end of an export: what it does not carry, and what was masked."""
+    """The end of an export: losses, and what was masked."""
     for loss in report.losses:
         yield f"Not included: {loss_words(loss)}"
     for rule, count in sorted(report.masked.items()):

@@ -19,7 +19,7 @@ from sessionary.errors import Invalid
 from sessionary.redaction.rules import ALWAYS_KEYS, BY_KEY, COMMON, HINTS, MARK, SECRET_KEYS
 
 Mark = Callable[[str, str], str]
-"""What stands for a secret, given the name of the rule and the secret."""
+"""Returns the mark of a secret, given the name of the rule and the secret."""
 
 _SHORTEST = 6
 _NESTED = ("{", "[")

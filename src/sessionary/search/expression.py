@@ -15,7 +15,7 @@ _WORD = re.compile(r'"([^"]*)"|(\S+)')
 
 
 class Alternative(NamedTuple):
-    """What a message must contain, and what it must not."""
+    """The terms that a message must contain, and those that it must not."""
 
     wanted: tuple[Needle | Pattern, ...]
     unwanted: tuple[Needle | Pattern, ...] = ()

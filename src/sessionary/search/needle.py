@@ -58,7 +58,7 @@ _ACCENTED_LEADS = bytes((*range(0xC3, 0xC9), *range(0xCE, 0xD2), 0xD3))
 _ACCENTED = (rb"\xe1[\xb8-\xbb]",)
 _ASCII = bytes(range(0x80))
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370))) - {"\u0338"}
-"""What folding of accents removes; the stroke that makes an unequal sign of an equals sign is none."""
+"""The accents that folding removes; not the stroke that makes an unequal sign of an equals sign."""
 BLOCK = 1 << 16
 """Characters of a text that are compared at a time."""
 # The ranges of characters that fold to others; a test checks all the rest.
@@ -109,7 +109,7 @@ class Needle:
         # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
         self.blind: bool = not self.piece or self._search(self._bytes, self._bytes) != 0
         self._rewritten = _rewritten(fold) if fold or not self.piece.isascii() else None
-        """What a text holds that may have the piece in another form; None if there is no other form."""
+        """Finds characters that may be the piece in another form; None without another form."""
 
     @property
     def needle(self) -> Self:
@@ -165,7 +165,7 @@ _UNACCENTED = _Unaccented()
 
 
 class _Rewritten:
-    """Whether bytes of UTF-8 hold a character that NFC changes or, if accents are folded, one with an accent."""
+    """Finds characters that NFC changes and, if accents are folded, those with an accent, in bytes of UTF-8."""
 
     def __init__(self, fold: bool) -> None:
         self._leads = _RECOMPOSED_LEADS + (_ACCENTED_LEADS if fold else b"")

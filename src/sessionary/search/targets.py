@@ -1,4 +1,4 @@
-"""Where a search looks: sessions, the one with the newest message first."""
+"""The sessions to search, the one with the newest message first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of every layout that gives cursors: reading in pieces is reading as a whole."""
+"""The rule of layouts with cursors: reading in pieces equals reading as a whole."""
 
 from collections.abc import Sequence
 

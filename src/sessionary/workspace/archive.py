@@ -53,7 +53,7 @@ _RELISTED = {one.name: one.relisted for one in registry.AGENTS if one.relisted i
 
 @dataclass(slots=True)
 class ArchiveReport:
-    """What a run has done.
+    """The result of a run.
 
     Attributes:
         pushed: the sessions that were new or had changed.
@@ -78,7 +78,7 @@ class Verified(NamedTuple):
 
 
 class ArchivedFiles(NamedTuple):
-    """What was restored.
+    """The files that were restored.
 
     Attributes:
         session_id: the session.
@@ -120,7 +120,7 @@ class Archive:
         self._remote = FolderRemote(place, fs)
 
     def choice(self) -> Choice:
-        """What is to be archived."""
+        """The choice of sessions to archive."""
         return load_choice(self._fs)
 
     def choose(
@@ -210,7 +210,7 @@ class Archive:
         return None
 
     def entries(self) -> list[Archived]:
-        """What is archived, the last one first."""
+        """The archived sessions, the last one first."""
         found = archive_index.load(self.folder, self._fs).values()
         return sorted(found, key=lambda one: (one.at, one.name), reverse=True)
 

@@ -86,7 +86,7 @@ def _create(path: str, data: Iterator[bytes], fs: Fs, lasting: bool) -> None:
 
 
 def _files(folder: str, head: Head, number: int, spool: Spool, fs: Fs) -> dict[str, Pieces]:
-    """What yields the bytes of each file of a version."""
+    """For each file of a version, a function that yields its bytes."""
     from sessionary.layouts.agents import sql_rows
 
     remote, files = FolderRemote(folder, fs), dict[str, Pieces]()

@@ -1,4 +1,4 @@
-"""What is archived, in one file: read by every list, so that no head has to be; and what is to be archived.
+"""The index of the archive, which every list reads instead of the heads; and the choice of sessions to archive.
 
 The index is derived: each of its entries is made again from the head of the session if it is missing.
 """
@@ -25,7 +25,7 @@ _FORMAT = 1
 
 
 class Choice(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be archived, and where.
+    """The sessions to archive, and the folder of the archive.
 
     Attributes:
         kinds: the kinds of sessions; none stands for those of all other agents.
@@ -154,7 +154,7 @@ def save(folder: str, entries: Iterable[Archived], fs: Fs = OS_FS) -> None:
 
 
 def load_choice(fs: Fs = OS_FS) -> Choice:
-    """What was chosen; the defaults if nothing was.
+    """The stored choice; the defaults without one.
 
     Raises:
         Invalid: the file is damaged.

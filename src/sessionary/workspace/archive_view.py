@@ -83,7 +83,7 @@ class ArchiveView:
         return self._opened[place]
 
     def fault(self, ref: SessionRef) -> Problem | None:
-        """Why a session that only the archive has cannot be restored; None if it can, or for any other session."""
+        """The problem of a session of the archive that cannot be restored; None for any other session."""
         try:
             self.layout_of(ref)
         except SessionaryError as error:

@@ -71,7 +71,7 @@ class Repair:
 
 
 class ForkPreview(NamedTuple):
-    """What a fork would contain.
+    """The preview of a fork.
 
     Attributes:
         turn: the last turn that would be copied.
@@ -272,7 +272,7 @@ def forked(parent: SessionRef, made: Forked) -> ForkResult:
 
 
 def preview_fork(ref: SessionRef, fs: Fs, turn: int | None, on_incomplete: str) -> ForkPreview:
-    """What a fork would contain; see `Workspace.preview_fork`."""
+    """The preview of a fork; see `Workspace.preview_fork`."""
     from sessionary.layouts.amplifier.forks import get_fork_preview
 
     seen = get_fork_preview(ref.locator, turn, fs=fs)

@@ -28,7 +28,7 @@ _PATCH = "*** Begin Patch"
 
 @dataclass(slots=True)
 class Side:
-    """What one conversation adds up to.
+    """The totals of one conversation.
 
     Attributes:
         ref: the session.
@@ -78,7 +78,7 @@ def compare(
 
 
 def _side(layout: Layout, ref: SessionRef, branch: int, prices: Prices) -> tuple[Side, list[bytes]]:
-    """What a conversation adds up to, and a digest of each of its turns."""
+    """The totals of a conversation, and a digest of each of its turns."""
     side, fold, turns = Side(ref, branch), Fold(), _Turns()
     items = layout.read(ref)
     for item in _branch(ref, items, branch) if branch else items:

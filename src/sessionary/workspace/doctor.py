@@ -1,4 +1,4 @@
-"""What is found of each agent: where it was looked for, how many sessions, which versions, what will be deleted."""
+"""The state of each agent: locations, numbers of sessions, versions, and the sessions that it will delete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sessionary.model import Problem, Summary
 from sessionary.workspace.failures import gathered
 
 SOON = timedelta(days=7)
-"""How far ahead sessions are counted that their agent will delete."""
+"""Sessions that their agent will delete within this time are reported."""
 
 
 @dataclass(slots=True)
 class AgentState:
-    """What is found of one kind of sessions.
+    """The state of one kind of sessions.
 
     Attributes:
         kind: the kind.
@@ -75,7 +75,7 @@ class Doctor:
 
 
 def state_of(layout: Layout, summaries: Iterable[Summary], now: datetime) -> AgentState:
-    """What is found of the sessions of a layout.
+    """The state of the sessions of a layout.
 
     Args:
         layout: the layout.

@@ -262,7 +262,7 @@ def of_fork(parent: SessionRef, made: ForkResult) -> dict[str, Any]:
 
 
 def of_fork_preview(parent: SessionRef, new_id: str | None, seen: ForkPreview) -> dict[str, Any]:
-    """What a fork would contain, with the field names of docs/cli-json.md."""
+    """The preview of a fork with the field names of docs/cli-json.md."""
     return {
         "id": new_id,
         "path": None,

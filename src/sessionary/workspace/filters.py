@@ -13,7 +13,7 @@ from sessionary.model import Summary
 
 
 class Filter(NamedTuple):
-    """What sessions must have in common; the default holds for all of them.
+    """Conditions on sessions; the default holds for all of them.
 
     Attributes:
         kinds: their kind is one of these; empty for any.
@@ -87,6 +87,6 @@ def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:
 
 
 def _names(summary: Summary) -> set[str]:
-    """What the project of a session is called: its folder of sessions, and the folder that its agent worked in."""
+    """The names of the project of a session: its folder of sessions, and the folder that its agent worked in."""
     names = set() if summary.ref.project is None else {summary.ref.project}
     return names | {path_slug(summary.cwd)} if summary.cwd else names

@@ -47,7 +47,7 @@ def _folder(locator: str, fs: Fs) -> str:
 
 
 _START = (0, 0, 0)
-"""What stands before the first cursor: all messages, those of the conversation, turns."""
+"""The numbers before the first cursor: all messages, those of the conversation, turns."""
 
 
 class Follower:

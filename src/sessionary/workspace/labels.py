@@ -23,7 +23,7 @@ FILE = "labels.json"
 
 
 class Label(Struct, omit_defaults=True):
-    """What the user has given to one session; keys of other versions are kept by none, so `version` guards them.
+    """Name, tags and star of one session. Keys of other versions would be lost, so `version` guards them.
 
     Attributes:
         kind, id: the session.

@@ -28,7 +28,7 @@ _COMPRESSED = ".zst"
 
 @dataclass(slots=True)
 class MendedCopy:
-    """What was written.
+    """A mended copy that was written.
 
     Attributes:
         ref: the session of which it is a copy.
@@ -102,7 +102,7 @@ def _files(layout: AgentLayout, ref: SessionRef) -> tuple[tuple[str, str], dict[
 
 
 def _target(home: str, name: str) -> str:
-    """Where a file is copied to; one that is compressed is not in the copy."""
+    """The path of the copy of a file, which is not compressed."""
     return os.path.join(home, *name.removesuffix(_COMPRESSED).split("/"))
 
 

@@ -1,4 +1,4 @@
-"""How a session is continued in its agent: the command, the folder, and what would be refused."""
+"""Continue a session in its agent: the command, the folder, and problems that the agent may refuse."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sessionary.model import Problem, SessionRef, Severity, Summary
 _ARGUMENT = re.compile(r"[^\s\x00-\x1f\x7f-][^\x00-\x1f\x7f]*")
 """An argument that no program takes for an option, and that a terminal prints as it is."""
 RESUME = "--resume="
-"""How a command may begin the argument with the id."""
+"""A prefix of the argument with the id."""
 _MAY_BE_REFUSED = frozenset({"empty_thinking"})
 """Notes on what some versions of a provider refuse."""
 
 
 @dataclass(slots=True)
 class Resume:
-    """How a session is continued.
+    """A command that continues a session.
 
     Attributes:
         command: the program and its arguments, to be run without a shell.
@@ -39,7 +39,7 @@ class Resume:
 
 
 def resume_of(layout: Layout, summary: Summary, problems: list[Problem], fs: Fs) -> Resume:
-    """How a session is continued.
+    """Return the command that continues a session.
 
     Args:
         layout: its layout.

@@ -1,4 +1,4 @@
-"""What usage costs, at the list prices of the providers.
+"""The cost of usage at the list prices of the providers.
 
 The prices come from `prices.json`, which a script makes from the data of genai-prices, and from a file of the user.
 The cost of a model without a price is unknown, not zero.
@@ -43,7 +43,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     web_searches: Rate = 0
 
     def cost(self, usage: Usage) -> float:
-        """What usage costs."""
+        """The cost of usage."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         write_1h = write if self.cache_write_1h is None else self.cache_write_1h
@@ -173,7 +173,7 @@ def load_prices() -> Prices:
 
 
 def own_file() -> str | None:
-    """Where the user's prices are expected; None if there is no folder for configuration."""
+    """The path of the user's prices; None without a folder for configuration."""
     return file_in(config_folder(), FILE)
 
 

@@ -1,4 +1,4 @@
-"""Which sessions there are, and which of them a name means.
+"""Find sessions: all of them, or the one that a name means.
 
 A home may be that of an agent, a project with `docs/sessions` in it, or such a folder itself: each layout looks for its
 own.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sessionary.sync.identity import Repositories
 
 Homes = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]] | None
-"""Where sessions are looked for: in one folder or several, or for some kinds in others than their own."""
+"""The homes of sessions: one folder or several for all kinds, or for some kinds others than their own."""
 _SHOWN = 20
 
 
@@ -113,7 +113,7 @@ class Sessions:
                 layout.look_in(self._project_folders)
 
     def _project_folders(self) -> Iterator[str]:
-        """Where projects may be: this folder and those above it, and where agents have worked."""
+        """Possible folders of projects: this folder and those above it, and those that agents have worked in."""
         yield from map(str, (self._root.absolute(), *self._root.absolute().parents))
         try:
             rows = query(self.catalog, "SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL").rows
@@ -470,7 +470,7 @@ class Sessions:
             yield sync_layout_in(self._root, kind, self._fs)
 
     def repositories(self, folders: Iterable[str] = (), bindings: Bindings | None = None) -> Repositories:
-        """What the projects of this workspace are called on all machines.
+        """The names of the projects of this workspace on all machines.
 
         Args:
             folders: folders of projects that the names of their sessions' folders do not reveal.

@@ -1,4 +1,4 @@
-"""What the models of sessions used and what that cost, by model, day, project and agent."""
+"""Tokens and cost of models, by model, day, project and agent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spending:
 
 @dataclass(slots=True)
 class SpendingReport:
-    """What sessions used.
+    """Tokens and cost of sessions.
 
     Attributes:
         total: all of it.
@@ -61,7 +61,7 @@ class SpendingReport:
 
 
 def spent(summary: Summary, prices: Prices) -> Spending:
-    """What one session used."""
+    """Tokens and cost of one session."""
     found = Spending()
     for one in summary.usage:
         if one.usage != NO_USAGE:

@@ -145,7 +145,7 @@ class Local:
         return list(self.sessions.sync_layouts())
 
     def why_open(self, layout: SyncLayout, ref: SessionRef) -> str | None:
-        """Why a session may be open in a running agent; None if it is not."""
+        """The reason why a session may be open in a running agent; None if it is not."""
         from sessionary.layouts.amplifier.presence import why_open
 
         if layout.name != _OF_AGENTS:

@@ -270,7 +270,7 @@ class Workspace(Sessions):
                 yield unreadable_file(ref, error)
 
     def check_chain(self, target: Target, *, remember: bool = False) -> builtins.list[Problem]:
-        """What the hash chain of a session shows; nothing for a kind that has none.
+        """The problems of the hash chain of a session; none for a kind without chains.
 
         Args:
             target: the session.
@@ -316,7 +316,7 @@ class Workspace(Sessions):
         return found
 
     def resume(self, ref: SessionRef) -> Resume:
-        """How a session is continued in its agent: the command, its folder, and what would be refused.
+        """Return the command that continues a session in its agent, its folder, and problems that the agent may refuse.
 
         Raises:
             Unsupported: no command continues it, it is the session of a sub-agent, or only the archive has it.
@@ -484,7 +484,7 @@ class Workspace(Sessions):
         self.layout_of(ref)
 
     def doctor(self, *, now: datetime | None = None) -> Doctor:
-        """What is found of each kind of sessions: places, numbers, health, versions, and what will be deleted soon.
+        """Return the state of each kind of sessions: places, numbers, health, versions, and sessions deleted soon.
 
         Args:
             now: the time at which is counted what agents will delete; by default that of the clock.
@@ -772,7 +772,7 @@ class Workspace(Sessions):
         on_incomplete: str = "complete",
         unique: bool = True,
     ) -> ForkPreview:
-        """What `fork` would create. Raises as `fork`, and writes nothing."""
+        """Return a preview of `fork`. Raises as `fork`, and writes nothing."""
         if isinstance(layout := self.layout_of(ref), Changes):
             made = layout.fork(ref, turn, session_id, dry_run=True)
             return ForkPreview(made.turn, made.turns, made.messages, 0, "", "")

@@ -130,7 +130,7 @@ def _removal_lines(done: Removal) -> Iterator[str]:
 
 
 def _hindered(done: Removal) -> Iterator[str]:
-    """Why more could not be removed."""
+    """The reasons why more could not be removed."""
     if done.found.unread:
         yield "! nothing was removed: unreadable sessions may need any block; try a newer version of Sessionary"
     if done.missing:

@@ -186,7 +186,7 @@ def _object(settings: Settings, place: Path, apart: bool | None, there: bool, ma
 
 
 def _advice(settings: Settings, apart: bool | None, there: bool) -> Iterator[str]:
-    """What the user must know, and the next command."""
+    """Warnings, and the next command."""
     if settings.encrypt is not None:  # an earlier attempt may have created it without printing this
         place = one_line(settings.encrypt)
         yield f"The key is in {place}. Copy it to your other machines, and to a safe place:"

@@ -1,4 +1,4 @@
-"""Which local sessions are synchronised, with which remote, and where the state is stored."""
+"""The local sessions, the remote, and the folder of the state of a sync command."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def kept_beside(layout: SyncLayout) -> Iterator[Pending]:
 
 
 def _by_hand(layout: SyncLayout, one: Beside) -> tuple[Way, ...]:
-    """How a user settles a file with another version beside it."""
+    """The commands that settle a file with another version beside it."""
     assert one.other is not None
     keep = Way(STANDING, shell_line(["rm", one.other]))
     if layout.rule(one.file).policy is Policy.LEDGER:  # the lines beside it are already reported

@@ -35,7 +35,7 @@ def tables_of(database: Database) -> set[str]:
 
 
 def recognised(database: Database, tables: set[str]) -> tuple[str, Sources]:
-    """Which framework a database belongs to, and its sessions.
+    """The framework of a database, and its sessions.
 
     Raises:
         Invalid: it is of no known framework, or of an old version of one.

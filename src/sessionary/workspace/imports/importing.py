@@ -22,7 +22,7 @@ _KNOWN = "ATIF 1.0 to 1.8, STS, or a database of the OpenAI Agents SDK, Google A
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did.
+    """The result of an import.
 
     Attributes:
         path: the file; an absolute path.

@@ -66,7 +66,7 @@ def sts_sources(raw: bytes, path: str, stem: str) -> Sources:
 
 
 def _left(line: dict[str, Any]) -> dict[str, Any]:
-    """What no message has of a line of another program."""
+    """The fields of a line of another program that no message has."""
     message = line.get("message")
     inner = {} if not isinstance(message, dict) else {k: v for k, v in message.items() if k not in _FIELDS}
     outer = {key: value for key, value in line.items() if key not in _MAPPED}

@@ -49,7 +49,7 @@ ADDED, EXTENDED, UNCHANGED, CONFLICT = "added", "extended", "unchanged", "confli
 
 
 class ImportedSession(NamedTuple):
-    """What an import did with a session.
+    """The result of the import of a session.
 
     Attributes:
         session_id: its id.

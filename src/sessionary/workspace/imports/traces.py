@@ -108,7 +108,7 @@ def _complete(items: list[Document], agent: Document) -> None:
 
 
 def usage_items(items: Iterable[Document], trajectory: Document, ours: Document) -> list[Document]:
-    """What the session states of its models and its usage beyond its messages."""
+    """Items for models and usage that the session states beyond its messages."""
     models = [one for one in list_of(ours.get("models")) if isinstance(one, str)]
     none = of_usage(Usage())
     found: list[Document] = [{"model": model, "usage": none} for model in models]
