@@ -92,6 +92,6 @@ def cli(context: click.Context, debug: bool) -> int:
         return 0
     if not output.is_terminal():
         raise click.exceptions.NoArgsIsHelpError(context)
-    from sessionary.cli.overview import overview  # here, as the commands are
+    from sessionary.cli.list_cmd import overview  # here, as the commands are
 
     return overview()

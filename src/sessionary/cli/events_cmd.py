@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -182,13 +183,7 @@ def _summary_lines(summary: EventSummary) -> Iterator[str]:
 
 def usage_object(usage: Usage) -> dict[str, Any]:
     """Usage with the field names of docs/cli-json.md; the cost is text, so that no digit is lost."""
-    return {
-        "responses": usage.responses,
-        "tokens": usage.tokens,
-        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
-        "without_usage": usage.without_usage,
-        "without_cost": usage.without_cost,
-    }
+    return asdict(usage) | {"cost_usd": None if usage.cost_usd is None else str(usage.cost_usd)}
 
 
 def _print_cost(totals: UsageTotals) -> None:

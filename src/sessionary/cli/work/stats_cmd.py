@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output
+from sessionary.cli import options, output, table
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import command
-from sessionary.cli.text import column, fit, one_line
+from sessionary.cli.table import Column
+from sessionary.cli.text import fit, one_line, widest
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
@@ -87,20 +88,20 @@ def _bars(usages: list[render.Usage]) -> Iterator[str]:
     costs = [
         cost + ("+?" if usage.model in partly else "") for cost, usage in zip(costs, usages, strict=True)
     ]
-    models = column(["MODEL", *[fit(one_line(usage.model), _MODEL) for usage in usages]])
-    counts = column(["CRUMBS", *[f"{usage.breadcrumbs:,}" for usage in usages]], right=True)
-    tokens = column(["TOKENS", *[f"{usage.tokens:,}" for usage in usages]], right=True)
-    money = column(["COST", *costs], right=True)
-    taken = 2 + len(models[0]) + len(counts[0]) + len(tokens[0]) + len(money[0]) + 10
+    names = [f"  {fit(one_line(usage.model), _MODEL)}" for usage in usages]
+    columns = [
+        Column("  MODEL", names),
+        Column("CRUMBS", [f"{usage.breadcrumbs:,}" for usage in usages], right=True),
+        Column("TOKENS", [f"{usage.tokens:,}" for usage in usages], right=True),
+        Column("COST", costs, right=True),
+    ]
+    taken = sum(widest([one.head, *one.texts]) for one in columns) + 10
     length = min((output.width() - taken) // 2, _LONGEST)
     if length < _SHORTEST:  # too narrow for bars
         length = 0
-    lefts = ["", *_drawn([usage.tokens for usage in usages], length)]
-    rights = ["", *_drawn([usage.cost or 0.0 for usage in usages], length)]
-    for number, cells in enumerate(zip(models, counts, tokens, lefts, money, rights, strict=True)):
-        model, crumbs, token, left, cost, right = cells
-        line = render.cut(f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip())
-        yield output.paint(line, "bold") if not number else line
+    columns.insert(3, Column("", _drawn([usage.tokens for usage in usages], length)))
+    columns.append(Column(" ", _drawn([usage.cost or 0.0 for usage in usages], length)))
+    yield from table.lines(columns, output.room())
     if partly:
         yield "  +? breadcrumbs of this model whose cost is unknown are not in its sum"
 
