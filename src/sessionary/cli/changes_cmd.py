@@ -72,11 +72,10 @@ def rename_command(session: str, name: str | None, clear: bool) -> int:
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to copy.  [default: all]")
 @click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
 @click.option("--name", metavar="TEXT", help="Name of the new session.  [default: that of its parent]")
-@click.option(
+@options.choice(
     "--on-incomplete",
-    type=click.Choice(["complete", "remove", "error"]),
     default="complete",
-    show_default=True,
+    among=["complete", "remove", "error"],
     help="Tool calls without a result: add one that says so, remove the calls, or refuse.",
 )
 @options.flag("--no-events", help="Do not copy the event log.")

@@ -77,11 +77,10 @@ _TITLE = 10
 )
 @options.repeated("--tag", "tags", metavar="TAG", help="Only with this tag.")
 @options.flag("--starred", help="Only with a star.")
-@click.option(
+@options.choice(
     "--sort",
-    type=click.Choice(["changed", "date", *_SORTS]),
     default="changed",
-    show_default=True,
+    among=["changed", "date", *_SORTS],
     help="Sort order: newest or largest first, text from A to Z; `date` is `changed`.",
 )
 @click.option("--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="List at most N; 0: all.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sessionary.cli import output
-from sessionary.cli.param_types import When
+from sessionary.cli.param_types import Finite, When
 from sessionary.workspace.stores import KINDS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,6 +34,18 @@ def _form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     form = str(param.name).rstrip("_")
     if ctx.meta.setdefault(output.FORM, form) != form:
         raise click.UsageError("--json and --jsonl exclude each other")
+
+
+def choice(*names: str, default: str, among: Sequence[str], help: str) -> Callable[[Command], Command]:  # noqa: A002
+    """An option that is one of some words."""
+    return click.option(*names, type=click.Choice(among), default=default, show_default=True, help=help)
+
+
+def seconds(*names: str, default: float, least: float, help: str) -> Callable[[Command], Command]:  # noqa: A002
+    """An option that is a time in seconds."""
+    return click.option(
+        *names, type=Finite(least), default=default, show_default=True, metavar="SECONDS", help=help
+    )
 
 
 def json_flag(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: A002 - as `click.option`

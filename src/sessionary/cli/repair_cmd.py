@@ -47,19 +47,17 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
     metavar="DIR",
     help="Write a mended copy of the session of another agent below DIR, and change nothing else.",
 )
-@click.option(
+@options.choice(
     "--orphans",
-    type=click.Choice(["complete", "drop"]),
     default="complete",
-    show_default=True,
+    among=["complete", "drop"],
     help="Tool calls without a result: add one that says so, or remove the calls.",
 )
 @options.flag("--close-last", help="Add a closing message if the conversation ends with a tool result.")
-@click.option(
+@options.choice(
     "--bad-bytes",
-    type=click.Choice(["replace", "drop"]),
     default="replace",
-    show_default=True,
+    among=["replace", "drop"],
     help="Messages with invalid UTF-8: replace the bytes by U+FFFD, or set the message aside.",
 )
 @options.flag("--full", help=f"Print lines of the diff whole, not their first {WHOLE} characters.")

@@ -43,11 +43,10 @@ def validate_command(
 @params.optional_feature
 @params.store
 @options.flag("--rewrite-history", help="Rewrite split entries and wrong durations; the old file is kept.")
-@click.option(
+@options.choice(
     "--bad-bytes",
-    type=click.Choice(["replace", "drop"]),
     default="replace",
-    show_default=True,
+    among=["replace", "drop"],
     help="With --rewrite-history: entries with invalid UTF-8: replace the bytes by U+FFFD, or drop the entry.",
 )
 @options.flag("--rebuild-index", help="Rebuild the list of features from their folders.")

@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from sessionary.cli import homes, options, output
-from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import harmless, shell_line
 from sessionary.errors import Locked, RemoteError, StorageFailed
@@ -50,12 +49,10 @@ _LOCAL = (
     ),
     settings_option,
 )
-_QUIET = click.option(
+_QUIET = options.seconds(
     "--quiet",
-    type=Finite(0),
     default=QUIET,
-    show_default=True,
-    metavar="SECONDS",
+    least=0,
     help="Leave sessions alone that changed within this time: an agent may have them open.",
 )
 

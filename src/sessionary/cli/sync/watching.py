@@ -12,11 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 
-import click
-
 from sessionary.cli import options, output
 from sessionary.cli.lazy import command
-from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import cost_line, document, lines
@@ -31,21 +28,9 @@ _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.D
 
 @command("watch", "sessionary sync watch", "sessionary sync watch --interval 300 --settle 10")
 @places.local(quiet=True)
-@click.option(
-    "--interval",
-    type=Finite(1),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to look for changes on the remote.",
-)
-@click.option(
-    "--settle",
-    type=Finite(0.1),
-    default=3.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Push once local files have not changed for this long.",
+@options.seconds("--interval", default=60.0, least=1, help="How often to look for changes on the remote.")
+@options.seconds(
+    "--settle", default=3.0, least=0.1, help="Push once local files have not changed for this long."
 )
 @options.json_flag("--json", "--jsonl", "json_", help="Print JSON Lines: one push or pull per line.")
 def watch_command(select: Callable[[], places.Here], interval: float, settle: float) -> int:

@@ -18,7 +18,6 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import command
-from sessionary.cli.param_types import Finite
 from sessionary.cli.text import harmless
 from sessionary.cli.work import places, render
 from sessionary.cli.work.mailbox_cmd import show_pending
@@ -76,13 +75,8 @@ _settings = options.together(  # those that `Mailbox` has too, as arguments of t
         metavar="N",
         help="Give a message up after N failures.",
     ),
-    click.option(
-        "--timeout",
-        type=Finite(0),
-        default=TIMEOUT,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for another process of this consumer.",
+    options.seconds(
+        "--timeout", default=TIMEOUT, least=0, help="How long to wait for another process of this consumer."
     ),
     options.flag("--take-over", help="Consume on this device from now on, in place of another one."),
 )
@@ -194,12 +188,10 @@ def _as_object(report: Report) -> dict[str, Any]:
 @places.on_store
 @_exec
 @places.consumer
-@click.option(
+@options.seconds(
     "--interval",
-    type=Finite(SHORTEST_INTERVAL),
     default=INTERVAL,
-    show_default=True,
-    metavar="SECONDS",
+    least=SHORTEST_INTERVAL,
     help="How often to poll for messages that were not notified, and to retry failed ones.",
 )
 @_settings

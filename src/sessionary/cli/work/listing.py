@@ -40,12 +40,8 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status.")
 @click.option("--since", type=When(), metavar="TIME", help="Created since: 3d, yesterday, 2026-03-14.")
 @click.option("--entity", metavar="TEXT", help="Only sessions whose entities contain TEXT.")
-@click.option(
-    "--sort-by",
-    type=click.Choice(list(_ORDERS)),
-    default="modified",
-    show_default=True,
-    help="Sort order: newest first, text from A to Z.",
+@options.choice(
+    "--sort-by", default="modified", among=list(_ORDERS), help="Sort order: newest first, text from A to Z."
 )
 @options.flag("--reverse", help="Reverse the order.")
 @options.as_json("the sessions", "one session")

@@ -87,11 +87,10 @@ def show_command(child: str, store: WorkStore) -> int:
 @_child
 @places.on_store
 @click.option("--summary", required=True, metavar="TEXT", help="The result, for the parent.")
-@click.option(
+@options.choice(
     "--status",
-    type=click.Choice(list(ENDS)),
     default="ok",
-    show_default=True,
+    among=list(ENDS),
     help="ok completes the session, failed fails it, partial interrupts it.",
 )
 @options.flag("--no-resume-parent", help="Leave the parent paused.")
