@@ -80,7 +80,7 @@ def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: 
         elif not output.wants("jsonl"):
             progress.pause()
             if any(one.kind != "place" for one in checked) or _exit_code(checked, None):
-                output.lines(_sum(checked, notes=notes or bool(targets)))
+                output.lines(_totals(checked, notes=notes or bool(targets)))
             elif failure is None:
                 report_none(workspace)
     return _exit_code(checked, failure)
@@ -165,7 +165,7 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
     yield ""
 
 
-def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
+def _totals(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     """The summary line. The hint at hidden notes is never broken: without room it gets a line of its own."""
     counts = Counter(health(one.problems) for one in checked if one.kind != "place")
     number = counts.total()

@@ -74,11 +74,11 @@ def mv_command(project: str, newpath: str, dry_run: bool) -> int:
         output.lines(_moved_lines(move, dry_run))
         for text in _remarks(move, dry_run, back):
             output.aside(text)
-    return options.PARTLY if _kept(move) else 0
+    return options.PARTLY if _not_moved(move) else 0
 
 
-def _kept(move: Move) -> list[str]:
-    """Print why sessions that should have moved are still in place."""
+def _not_moved(move: Move) -> list[str]:
+    """The reasons why sessions that should have moved are still in place."""
     return [problem.message for problem in move.problems if problem.code == "not_moved"]
 
 
@@ -89,7 +89,7 @@ def _moved_lines(move: Move, dry_run: bool) -> Iterator[str]:
     yield f"      sessions in {fit(one_line(move.old_slug), room - 18, keep_end=True)}"
     yield f"to    {fit(harmless(move.new), room - 6, keep_end=True)}"
     yield f"      sessions in {fit(one_line(move.new_slug), room - 18, keep_end=True)}"
-    done = len(move.steps) - len(_kept(move))
+    done = len(move.steps) - len(_not_moved(move))
     follow = "would move" if dry_run else "moved"
     if move.source == move.target:
         follow = "would stay in place" if dry_run else "stay in place"

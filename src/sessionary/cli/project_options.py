@@ -179,7 +179,7 @@ def report(problems: list[Problem], base: str, *, checked: int, with_notes: bool
     return exit_code(problems)
 
 
-def short_path(path: str) -> str:
+def near_path(path: str) -> str:
     """The path relative to the current folder if it is below that; else unchanged."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near

@@ -108,7 +108,7 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
     slug = os.path.basename(path).removesuffix(SUFFIX)
     made_room = [row.name for row in store.archived() if row.path not in before] if replace else []
     undo = ["restore", made_room[0], "--archived", "--replace"] if len(made_room) == 1 else []
-    text = f"{slug} is restored: {harmless(project_options.short_path(path))}"
+    text = f"{slug} is restored: {harmless(project_options.near_path(path))}"
     project_options.outcome({"slug": slug, "path": path}, text, undo=undo)
     restored = params.before(store, slug)
     if not output.is_json() and restored is not None and restored.status in (COMPLETED, ABANDONED):

@@ -177,7 +177,7 @@ def save_command(store: BrainstormStore, slug: str, lang: str, **values: Any) ->
     store.load(slug)  # this stores a migration
     session = store.update(slug, **settings) if settings else store.checkpoint(slug)
     resume = project_options.command_line("start", slug, "--resume")
-    text = checkpoint(session, project_options.short_path(session.path), resume, lang)
+    text = checkpoint(session, project_options.near_path(session.path), resume, lang)
     document = render.as_object(session) | {"resume": resume}
     return output.shown(document, harmless(text).split("\n"))
 

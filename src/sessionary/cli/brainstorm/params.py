@@ -95,7 +95,7 @@ def print_outcome(session: Brainstorm, lang: str, undo: Sequence[str] = ()) -> i
 
 def print_saved(session: Brainstorm, lang: str, undo: str | None, document: dict[str, Any]) -> int:
     """Print a document; or where a session is stored, and the command that undoes that."""
-    place = harmless(saved(project_options.short_path(session.path), lang))
+    place = harmless(saved(project_options.near_path(session.path), lang))
     asides = [] if undo is None else [changing.to_run(say(lang, "undo"), undo)]
     return output.shown(document, [place], asides=asides)
 

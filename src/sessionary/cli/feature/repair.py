@@ -78,7 +78,7 @@ def _print_repair(done: Repaired) -> None:
     for action in done.actions:
         output.lines(changing.done(action))
     for path in done.kept:
-        changing.print_command("kept", project_options.short_path(path))
+        changing.print_command("kept", project_options.near_path(path))
     if not done.actions and project_options.exit_code(done.problems) == 0:
         output.lines(changing.done("nothing to repair"))
     if done.lost:
@@ -102,6 +102,6 @@ def migrate_command(store: FeatureStore, feature_id: str, switch: bool) -> int:
     made = store.migrate(feature_id, switch=switch)
     text = "the state already has the newest version: nothing to do"
     if made is not None:
-        text = f"{project_options.short_path(str(made))} has the newest version"
+        text = f"{project_options.near_path(str(made))} has the newest version"
     document = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
     return params.print_outcome(store, text, document)

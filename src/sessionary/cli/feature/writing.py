@@ -179,7 +179,7 @@ def archive_command(store: FeatureStore, feature_id: str) -> int:
     Undo: `unarchive`; the command is printed.
     """
     place = str(store.archive(feature_id))
-    text = f"{feature_id} is now in {harmless(project_options.short_path(place))}"
+    text = f"{feature_id} is now in {harmless(project_options.near_path(place))}"
     document = {"feature_id": feature_id, "path": place}
     return params.print_outcome(store, text, document, undo=["unarchive", feature_id])
 
@@ -200,7 +200,7 @@ def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool) -> int
     place = str(store.unarchive(feature_id))
     if reopen:
         store.resume(feature_id, reopen=True)
-    text = f"{feature_id} is restored: {harmless(project_options.short_path(place))}"
+    text = f"{feature_id} is restored: {harmless(project_options.near_path(place))}"
     document = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
     return params.print_outcome(store, text, document, undo=undo)

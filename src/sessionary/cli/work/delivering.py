@@ -142,11 +142,11 @@ def consume_command(
             output.value({"session_id": session_id, "consumer": consumer, "messages": None, **facts})
     else:
         _print_problems(report)
-        output.aside(_sum(report))
+        output.aside(_totals(report))
     return _code_of(report)
 
 
-def _sum(report: Report) -> str:
+def _totals(report: Report) -> str:
     words = [f"{count(report.applied, 'message')} applied"]
     if report.pending:
         words.append(f"{report.pending:,} pending")
