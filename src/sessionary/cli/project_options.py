@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from sessionary.cli import changing, formatting, options, output
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.problems import item, problem_lines
-from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
+from sessionary.cli.text import fit, one_line, shell_line
 from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.model import Problem, Severity
 from sessionary.workspace import check_folder, check_store
@@ -125,11 +125,12 @@ def outcome(document: dict[str, Any], text: str, *, undo: Sequence[str] = ()) ->
     return changing.finish(document, changing.done(text), undo=line)
 
 
-def label(name: str, text: str, width: int = 11) -> Iterator[str]:
+def label(name: str, text: str) -> Iterator[str]:
     """A named value, wrapped and indented below its name."""
-    lines = [line for line in wrap(harmless(text), output.width() - width) if line] or [""]
-    yield output.paint(f"{name:<{width}}", "dim") + lines[0]
-    yield from (" " * width + line for line in lines[1:])
+    lead = f"{name:<11}"
+    first, *rest = item(lead, "\n".join(filter(None, text.split("\n"))))
+    yield output.paint(lead, "dim") + first.removeprefix(lead)
+    yield from rest
 
 
 def heading(text: str) -> Iterator[str]:

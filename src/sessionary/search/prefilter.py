@@ -42,8 +42,7 @@ def looked_ahead(
     for _, item in items[:ALONE]:
         yield item, False
     rest = items[ALONE:]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = min(cores, THREADS)
+    threads = min(_cores(), THREADS)
     if threads < 2 or sum(size for size, _ in rest) < WORTH:
         for _, item in rest:
             yield item, False
@@ -81,3 +80,8 @@ def _parts(items: Iterable[tuple[int, Item]]) -> Iterator[list[Item]]:
             part, bytes_ = [], 0
     if part:
         yield part
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

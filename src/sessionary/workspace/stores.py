@@ -117,18 +117,17 @@ def is_home(folder: str) -> bool:
     return is_folder(OS_FS, f"{folder}/{PROJECTS}")
 
 
-def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:
+def check_folder(folder: Path, *, named_by: str) -> None:
     """Refuse a folder that a user named and that is missing. For commands that begin a store in it.
 
     Args:
         folder: the folder.
         named_by: how it was named, for the message: ``--home``.
-        fs: the file system.
 
     Raises:
         NotFound: it is missing.
     """
-    if not _may_be(fs, folder):
+    if not _may_be(OS_FS, folder):
         raise NotFound(
             f"{named_by}: there is no folder {folder}",
             path=folder,
@@ -136,21 +135,20 @@ def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:
         )
 
 
-def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
+def check_store(folder: Path, kind: str | None = None, *, named_by: str) -> None:
     """Refuse a named folder that holds no store.
 
     Args:
         folder: the folder.
         kind: the kind of session that it must hold; None for any, those of agents too.
         named_by: how it was named, for the message: ``--home``.
-        fs: the file system.
 
     Raises:
         NotFound: it is missing, or holds no store of that kind.
     """
-    check_folder(folder, named_by=named_by, fs=fs)
+    check_folder(folder, named_by=named_by)
     kinds = list(IN_PROJECTS) if kind is None else [kind]
-    if any(has_sessions(folder, one, fs) for one in kinds):
+    if any(has_sessions(folder, one, OS_FS) for one in kinds):
         return
     lacks = ""
     hint = "name the folder of an agent, as ~/.claude, or of a project; `sessionary doctor` shows those known"
@@ -158,7 +156,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
         lacks = f"; looked for {IN_PROJECTS[kind].place}/ in it"
         hint = f"{named_by} names the folder that holds {IN_PROJECTS[kind].place}/"
     elif any(
-        _holds(fs, folder, place)
+        _holds(OS_FS, folder, place)
         for place in (f"{PROJECTS}/", *chain.from_iterable(one.places for one in registry.LAYOUTS))
     ):
         return
@@ -168,7 +166,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
 HOMES_FILE = "homes.json"
 
 
-def homes_of_user(fs: Fs = OS_FS) -> dict[str, list[Path]]:
+def homes_of_user() -> dict[str, list[Path]]:
     """For each kind of agent that the file names: the agent's own home, then those of the file.
 
     The file is an object with a list of folders for each kind: ``{"claude_code": ["/mnt/old/.claude"]}``.
@@ -178,7 +176,7 @@ def homes_of_user(fs: Fs = OS_FS) -> dict[str, list[Path]]:
         StorageFailed: it cannot be read.
     """
     folder = config_folder()
-    data = None if folder is None else read_bytes(fs, f"{folder}/{HOMES_FILE}")
+    data = None if folder is None else read_bytes(OS_FS, f"{folder}/{HOMES_FILE}")
     if data is None:
         return {}
     from sessionary.codec import Undecodable, decode  # here, since few users have the file
