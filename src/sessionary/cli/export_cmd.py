@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import click
@@ -106,11 +107,14 @@ def export_command(
     if place == _PRINTED:
         for line in exports[0]:
             output.raw(line[:-1])
-        for text in _losses(exports[0].report):
-            output.aside(text)
-        return 0
+        return _report(exports, [])
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)
+    return _report(exports, files)
+
+
+def _report(exports: list[Export], files: list[str]) -> int:
+    """Print the files of the exports, if any, and what was not exported."""
     if output.is_json():
         reports = [
             {"path": os.path.abspath(file), **one.report.as_dict()}
@@ -118,9 +122,9 @@ def export_command(
         ]
         output.value({"exports": reports})
         return 0
-    for one, file in zip(exports, files, strict=True):
-        what = formatting.count(one.report.messages, "message")
-        output.line(f"{harmless(file)}  {what}")
+    for one, file in zip_longest(exports, files):
+        if file is not None:
+            output.line(f"{harmless(file)}  {formatting.count(one.report.messages, 'message')}")
         for text in _losses(one.report):
             output.aside(text)
     return 0
