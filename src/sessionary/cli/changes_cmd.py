@@ -24,7 +24,7 @@ from sessionary.model import PERSON, SessionRef
 from sessionary.workspace import ForkPreview, Workspace, documents
 
 _SHOWN = 12
-"""How many turns `rewind --dry-run` prints."""
+"""Most turns that `rewind --dry-run` prints."""
 
 
 @command(

@@ -93,7 +93,7 @@ def _models(side: Side) -> str:
 
 
 def _counts(a: Counter[str], b: Counter[str]) -> list[Row]:
-    """How often each name occurs, those first that differ most."""
+    """The number of occurrences of each name; the greatest differences first."""
     order = sorted(a.keys() | b.keys(), key=lambda name: (-abs(a[name] - b[name]), name))
     return [(one_line(name), f"{a[name]:,}", f"{b[name]:,}") for name in order]
 

@@ -146,7 +146,7 @@ def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
 
 
 def _losses(report: Report) -> Iterator[str]:
-    """What was not exported, and what was masked, a line each."""
+    """Lines about losses and masked values."""
     for loss in report.losses:
         yield f"not exported: {loss_words(loss)}"
     for rule, count in sorted(report.masked.items()):

@@ -47,7 +47,7 @@ def quantity(number: int) -> str:
 
 
 def ago(when: datetime | None, now: datetime) -> str:
-    """How long ago a time was; a date after more than a week, with the year if it is not this one."""
+    """The age of a time; a date after more than a week, with the year if it is not this one."""
     if when is None:
         return "?"
     past = now - when

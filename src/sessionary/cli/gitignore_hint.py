@@ -27,7 +27,7 @@ _FOLDER = "ignore-lines-told"
 
 
 def print_afterwards(ctx: click.Context, kind: str, place: Path) -> None:
-    """When the command of a context has ended, print the hint for the one kind of session of its project."""
+    """Print the hint for one kind of session of a project, at the end of the command."""
 
     def hint() -> None:
         if output.FORM not in ctx.meta and work_tree(place) is not None:

@@ -260,7 +260,7 @@ def _print_left_out(chosen: list[Summary], left_out: int, *, all_: bool, limit: 
 
 _NEWEST = 5
 _NAMED = 2
-"""How many of the damaged sessions, and of those that will be deleted, are named."""
+"""Most damaged sessions, and most that will be deleted, that are named."""
 
 
 def overview() -> int:

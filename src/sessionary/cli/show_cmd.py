@@ -323,7 +323,7 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
 
 
 def _print_problems(problems: list[Problem], found: Target) -> None:
-    """Say that something is not shown, on standard error."""
+    """Report on standard error that something is not shown."""
     count = sum(problem.severity > Severity.note for problem in problems)
     if count:
         name = str(found) if isinstance(found, Path) else found.session_id

@@ -197,7 +197,7 @@ def _totals(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -
 
 
 def _health(stats: Stats) -> str:
-    """How many sessions are how healthy, the well ones first."""
+    """The number of sessions of each verdict, the best first."""
     counts = stats.health.copy()
     counts["ok"] += counts.pop(Severity.note.name, 0)
     order = ["ok", *(severity.name for severity in Severity)]

@@ -46,7 +46,7 @@ def short_path(path: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many terminal cells the text takes."""
+    """The width of a text in terminal cells."""
     if text.isascii() or _is_narrow(text):
         return len(text)
     from rich.cells import cell_len

@@ -101,12 +101,12 @@ class ArchiveView:
         return self._layouts[entry.kind](Path(home), self._fs)
 
     def lacks(self, summaries: Iterable[Summary]) -> list[Summary]:
-        """Those of these sessions that are not in the archive."""
+        """The sessions of a list that are not in the archive."""
         kept = {entry.key for entry in self._known().values()}
         return [one for one in summaries if key_of(one.ref) not in kept]
 
     def sessions_of(self, entry: Archived, folder: str) -> list[Listed]:
-        """The sessions that an archived one holds, its own first, read from that archive. Raises as `layout_of`."""
+        """The sessions inside an archived one, its own first, read from that archive. Raises as `layout_of`."""
         from sessionary.layouts.summary import summary_of  # here: a list reads nothing of the archive
 
         if self._root is None:

@@ -170,7 +170,7 @@ class _Copying:
         return free
 
     def _is_readable(self, ref: SessionRef, source: str | None) -> bool:
-        """Whether a file can be copied with what must be masked in it; else it is added to the report."""
+        """True if a file can be read and masked; if not, the report gets it as a loss."""
         if source is None:
             return True
         if not source.removesuffix(_COMPRESSED).endswith((*_LINES, *_DOCUMENTS)):

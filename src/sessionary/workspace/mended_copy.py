@@ -22,7 +22,7 @@ from sessionary.layouts.base import LINES, Layout
 from sessionary.model import Problem, SessionRef, Severity
 
 ROUNDS = 1000
-"""How often a copy is checked at most."""
+"""Most checks of a copy."""
 _COMPRESSED = ".zst"
 
 

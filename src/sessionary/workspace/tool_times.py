@@ -1,4 +1,4 @@
-"""How long the tools of a session took."""
+"""Durations of the tools of a session."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Here(Local):
         return None
 
     def given_as(self, *names: str) -> tuple[str, ...]:
-        """Those of the given options that have one of these names, with their values."""
+        """The given options that have one of these names, with their values."""
         pairs = zip(self.given[::2], self.given[1::2], strict=True)
         return tuple(word for pair in pairs if pair[0] in names for word in pair)
 

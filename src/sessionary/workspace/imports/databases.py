@@ -125,7 +125,7 @@ def _adk_session(
 
 
 def _seconds(stored: Any) -> float:
-    """When a session was changed last, in seconds since 1970: one service stores that, the other a time in UTC."""
+    """The last change of a session in seconds since 1970, from such a number or a time in UTC."""
     if isinstance(stored, float):
         return stored
     time = parse_time(stored)

@@ -119,7 +119,7 @@ def _in_chunks(
 
 
 def _imported_so_far(state: State, source: Source, digests: list[str]) -> int | None:
-    """How many items are stored; None if all are.
+    """The number of stored items; None if all are stored.
 
     Raises:
         Conflict: what is stored is not the beginning of the source.
