@@ -28,18 +28,18 @@ def _events(place: Path) -> list[Measurement]:
 
 
 def _in_a_process_of_its_own(file: EventFile) -> list[Measurement]:
-    """The scan, in a process that does nothing else, so that its memory can be told."""
+    """The scan, in a process that does nothing else, so that its memory can be measured."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.events", str(file.path)],
         check=True,
         capture_output=True,
         text=True,
     )
-    told = json.loads(done.stdout)
-    if told["offsets"] != file.prompts:
+    reported = json.loads(done.stdout)
+    if reported["offsets"] != file.prompts:
         raise RuntimeError("the offsets of the prompts are not where they were written")
-    memory = told["memory"] / 2**20
-    return [compared(told["ours"], told["floor"]), Measurement(memory, "peak of the whole process")]
+    memory = reported["memory"] / 2**20
+    return [compared(reported["ours"], reported["floor"]), Measurement(memory, "peak of the whole process")]
 
 
 def _prompts(path: str) -> list[int]:

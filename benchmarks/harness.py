@@ -139,7 +139,7 @@ def spread(place: Path) -> None:
     """Give each folder that `unlike` makes below `place` a group of inodes of its own, where the file system is ext4.
 
     It looks long for a free inode in a group in which many files were deleted of late, as benchmarks do, see
-    `forget_freed`. Whoever makes files would pay for that, ours and not theirs.
+    `forget_freed`. The code that makes files would pay for that, ours and not theirs.
     """
     flags = bytearray(8)
     fd = os.open(place, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What another side costs whoever saves: nothing, be it slow or dead.
+"""What a remote costs a save: nothing, be it slow or dead.
 
 A round saves a conversation that grows by 1 kB a save, durably, and gives the median of its saves. In that time
 background sync runs several times: 64 kB come together every 64 saves. The rounds alternate, and the thread of one
@@ -28,7 +28,7 @@ DELAY = 0.15
 
 
 class _Far(WrappedRemote):
-    """Does every call of `inner`, late; or none of them, if there is no inner one."""
+    """Does every call of `inner`, late; or none of them, without an inner one."""
 
     def __init__(self, inner: Remote | None, delay: float) -> None:
         super().__init__(inner or MemoryServer().remote())

@@ -79,7 +79,7 @@ def _stat_all(base: str) -> list[os.stat_result]:
 
 
 def _read_all(base: str) -> int:
-    """The floor of everything that tells counts and health: both files of each session, as bytes."""
+    """The floor of everything that reports counts and health: both files of each session, as bytes."""
     total = 0
     with os.scandir(base) as entries:
         for entry in entries:

@@ -123,8 +123,8 @@ def _one(place: Path) -> list[Measurement]:
     consumed, flushes, both, raw = by_turns(works, ROUNDS)
     measured = compared(consumed, flushes, each=BATCH)
     whole = compared(both, raw, each=BATCH)
-    told = f"put and consumed {whole.numbers} (create, fsync, fsync dir, append, fdatasync)"
-    return [measured._replace(numbers=f"{measured.numbers}; {told}")]
+    reported = f"put and consumed {whole.numbers} (create, fsync, fsync dir, append, fdatasync)"
+    return [measured._replace(numbers=f"{measured.numbers}; {reported}")]
 
 
 def _idle(place: Path) -> list[Measurement]:
@@ -335,8 +335,8 @@ def _many(place: Path) -> list[Measurement]:
         process.join(10)
     theirs = [max(pair) for pair in zip(rates["litequeue"], rates["persist-queue"], strict=True)]
     figure = median(ours / best for ours, best in zip(rates["ours"], theirs, strict=True))
-    told = ", ".join(f"{kind} {median(found):,.0f}/s" for kind, found in rates.items())
-    return [Measurement(figure, f"{told}; all there, each once")]
+    reported = ", ".join(f"{kind} {median(found):,.0f}/s" for kind, found in rates.items())
+    return [Measurement(figure, f"{reported}; all there, each once")]
 
 
 def _nothing_lost(session: Path) -> None:

@@ -21,8 +21,8 @@ Result = tuple[Row, Measurement]
 
 def line(row: Row, measured: Measurement) -> str:
     """A row for the terminal."""
-    told = f"{verdict(row, measured):6} {figure(row, measured):>9} {row.limit!s:>8}"
-    return f"{told}  {row.work} / {row.peer}: {measured.numbers}"
+    reported = f"{verdict(row, measured):6} {figure(row, measured):>9} {row.limit!s:>8}"
+    return f"{reported}  {row.work} / {row.peer}: {measured.numbers}"
 
 
 def figure(row: Row, measured: Measurement) -> str:
@@ -40,14 +40,14 @@ def table(results: Sequence[Result], machine: str) -> str:
     """The measured rows as Markdown, with the machine that they were measured on."""
     rows = [_HEADER, ("---",) * len(_HEADER)]
     for row, measured in results:
-        told = verdict(row, measured)
+        reported = verdict(row, measured)
         rows.append(
             (
                 row.work,
                 row.peer,
                 str(row.limit),
-                figure(row, measured) if told == "ok" else f"**{figure(row, measured)}**",
-                told if told == "ok" else f"**{told}**",
+                figure(row, measured) if reported == "ok" else f"**{figure(row, measured)}**",
+                reported if reported == "ok" else f"**{reported}**",
                 measured.numbers,
             )
         )
@@ -84,7 +84,7 @@ def machine_of(place: Path) -> str:
 
 
 def file_system_of(place: Path) -> str:
-    """The type of the file system that a folder lies on, or an empty text where nobody says."""
+    """The type of the file system that holds a folder, or an empty text if it is unknown."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8").splitlines()
     except OSError:

@@ -83,7 +83,7 @@ def _grow(place: Path, conversation: list[dict[str, Any]]) -> tuple[float, float
 
 def _saves(save: Callable[[int], object], counts: range) -> float:
     """Seconds that saves of the first so many messages take."""
-    settle()  # the original leaves its writing to the kernel: whoever comes next shall not pay for it
+    settle()  # the original leaves its writing to the kernel: the next measurement shall not pay for it
     start = time.perf_counter()
     for count in counts:
         save(count)

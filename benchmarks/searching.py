@@ -1,8 +1,8 @@
-"""What it costs to find words in a gigabyte of transcripts that nobody has indexed.
+"""What it costs to find words in a gigabyte of transcripts without an index.
 
 ripgrep searches the same bytes, but only the bytes: it finds the words in JSON keys, and does not find them where JSON
-has written them with escapes. Our search decides on the decoded text, and tells which message it is. Its figures are
-those of the command in process, cold: no earlier list has told anything about the sessions.
+has written them with escapes. Our search decides on the decoded text, and reports which message it is. Its figures are
+those of the command in process, cold: no earlier list has read the sessions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cosmos DB: what a turn costs in request units, beside the upsert of the whole transcript that is often written first.
 
 Both are priced by the table that Microsoft publishes: ours by the double of the service, request for request, theirs
-by the sizes that the transcript has after each turn. An account charges something near it; nobody was asked for money.
+by the sizes that the transcript has after each turn. An account charges something near it; no account was charged.
 """
 
 from __future__ import annotations

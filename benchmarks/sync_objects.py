@@ -1,6 +1,6 @@
 """An object store: what a pull costs where nothing has changed, when each is a process of its own.
 
-Lists of such a store have no bytes, so whoever begins with an empty memory fetches every head. What is counted are
+Lists of such a store have no bytes, so a device with an empty memory fetches every head. What is counted are
 the HTTP requests that the server gets, not the calls to the remote.
 """
 
@@ -43,15 +43,15 @@ def _unchanged(place: Path) -> Sequence[Measurement]:
         write_session(folder, spoken)
     wanted = [SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.IN_STEP]
     with S3Server() as server:
-        told = [
+        reported = [
             _carry("push", place / "a", server),
             _carry("pull", place / "b", server),
             _carry("pull", place / "b", server),
         ]
-    for (found, _), standing in zip(told, wanted, strict=True):
+    for (found, _), standing in zip(reported, wanted, strict=True):
         if found != {standing}:
             raise RuntimeError(f"not every session is {standing.value}: {found}")
-    (_, first), (_, requests) = told[1:]
+    (_, first), (_, requests) = reported[1:]
     words = f"{requests} requests for {SESSIONS} sessions ({first} when all of them were new)"
     return [Measurement(requests * 100 / SESSIONS, words)]
 

@@ -52,7 +52,7 @@ def _crumb() -> Breadcrumb:
 
 
 def _put(place: Path) -> list[Measurement]:
-    """Each round has folders of its own: how long ext4 looks for a free inode depends on where a folder lies."""
+    """Each round has folders of its own: how long ext4 looks for a free inode depends on the parent folder."""
     root = place / "sessions"
     root.mkdir()
     spread(root)

@@ -22,7 +22,7 @@ def draw(home: Path) -> None:
     """Take the picture of the sessions below a folder.
 
     Raises:
-        RuntimeError: there is no Chromium.
+        RuntimeError: Chromium is missing.
     """
     from playwright.sync_api import sync_playwright
 
