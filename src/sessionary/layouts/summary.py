@@ -96,7 +96,7 @@ def summarize(
         header.cwd or fold.fact("cwd"),
         header.branch or fold.fact("branch"),
         usage,
-        # Ids of which a later part tells sessions apart are those of sub-agents.
+        # Ids of which a later part distinguishes sessions are those of sub-agents.
         header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )

@@ -47,7 +47,7 @@ async def in_thread(
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        running.exception()  # else asyncio warns that nobody retrieved it
+        running.exception()  # else asyncio warns that it was never retrieved
         raise cancelled
     return running.result()
 

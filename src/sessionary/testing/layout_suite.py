@@ -248,7 +248,7 @@ class LayoutTests(ABC):
                     os.replace(path.with_suffix(".new"), path)
             reader.go_on()
 
-    def test_a_torn_last_record_is_told_and_never_read(self, tmp_path: Path) -> None:
+    def test_a_torn_last_record_is_reported_and_never_read(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
         _needs(Capability.APPENDS, layout)
         self.put_session(tmp_path, "one", [record(1)])
@@ -295,7 +295,7 @@ class LayoutTests(ABC):
         found = [layout.fingerprint(ref) for ref in layout.discover()]
         assert found == [b""], "within one tick of the clock a further change would leave no trace"
 
-    def test_a_parent_is_told(self, tmp_path: Path) -> None:
+    def test_a_parent_is_reported(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
         _needs(Capability.NESTS, layout)
         self.put_session(tmp_path, "one", [record(1)])

@@ -8,7 +8,7 @@ const pause = (time, signal) => new Promise((done) => {
   signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
 });
 
-// take(name, data) gets the events; begin() is called before each further attempt; say(words) tells the state.
+// take(name, data) gets the events; begin() is called before each further attempt; say(words) shows the state.
 export async function follow(path, signal, { take, begin, say }) {
   let wait = FIRST, lost = false, over = false;
   while (!signal.aborted && !over) {
