@@ -47,7 +47,7 @@ def complaints(points: Points, files: Iterable[str]) -> Iterator[str]:
 
 
 def unlisted(points: Points, files: Iterable[str]) -> Iterator[str]:
-    """Every test that names a section of the list, and is not told there."""
+    """Every test that names a section of the list, and is not listed under it."""
     for name, text in docstrings(files).items():
         for section, rules in points.items():
             if f'"{section}"' in text and not any(name in tests for tests in rules.values()):

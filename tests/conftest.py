@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.lanes"]
 
-# What a list remembers, and what a person was told once, belongs to the person who runs the tests; neither they nor
+# What a list remembers, and what a user was shown once, belongs to the user who runs the tests; neither they nor
 # their children may touch it. The folder goes with this object, at the end of the process.
 _cache = tempfile.TemporaryDirectory(prefix="sessionary-tests-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name

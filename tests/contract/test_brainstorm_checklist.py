@@ -136,8 +136,8 @@ def with_value(row: Row, value: Any) -> dict[str, Any]:
     return document
 
 
-def told(tmp_path: Path, document: dict[str, Any]) -> set[str]:
-    """The places of which a strict check tells anything that stops."""
+def reported(tmp_path: Path, document: dict[str, Any]) -> set[str]:
+    """The places for which a strict check reports a blocking problem."""
     put(tmp_path, "sign-in", yaml.safe_dump(document, sort_keys=False).encode())
     found = BrainstormStore(tmp_path).validate("sign-in", strict=True)
     return {problem.message.partition(": ")[0] for problem in found if problem.severity > 1}
@@ -155,16 +155,16 @@ def test_each_field_of_the_tables_has_its_type(row: Row, tmp_path: Path) -> None
     "v5.0: Expert Panel State", "Mode-Specific State (v4.2 - Legacy)", "Ideas", "History".
     """
     place = dotted(row)
-    assert place not in told(tmp_path, with_value(row, row.good))
-    found = told(tmp_path, with_value(row, row.bad))
-    # A version that nobody knows is told of the file, not of the field; a list that is none in its maps, of the list.
+    assert place not in reported(tmp_path, with_value(row, row.good))
+    found = reported(tmp_path, with_value(row, row.bad))
+    # An unknown version is reported for the file, not for the field; a wrong list in its maps, for the list.
     assert any(place.startswith(name) for name in found) or (row.field == "format_version" and found)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.section}: {row.field}")
 def test_what_the_table_calls_required_must_be_there(row: Row, tmp_path: Path) -> None:
     """Section "Session Metadata": the column Required; "Backward Compatibility": other fields may be missing."""
-    assert (dotted(row) in told(tmp_path, with_value(row, ...))) == row.required
+    assert (dotted(row) in reported(tmp_path, with_value(row, ...))) == row.required
 
 
 def each_word() -> list[tuple[Row, str]]:
@@ -175,7 +175,7 @@ def each_word() -> list[tuple[Row, str]]:
 @pytest.mark.parametrize(("row", "word"), each_word(), ids=lambda value: str(getattr(value, "field", value)))
 def test_each_word_of_the_closed_lists_is_one(row: Row, word: str, tmp_path: Path) -> None:
     """Sections "Session Metadata", "v5.0: Enhanced Technique Tracking", "v5.0: Expert Panel State": the enums."""
-    assert dotted(row) not in told(tmp_path, with_value(row, word))
+    assert dotted(row) not in reported(tmp_path, with_value(row, word))
 
 
 # -- the list
@@ -201,13 +201,13 @@ POINTS: Points = {
         "id is slug and date": ("test_an_id_is_a_slug_and_a_day_that_exists",),
         "slug in kebab-case": (
             "test_a_slug_is_lower_case_words_with_hyphens",
-            "test_anything_else_is_no_slug",
-            "test_a_name_that_is_no_slug_is_refused_everywhere",
+            "test_anything_else_is_not_a_slug",
+            "test_a_name_that_is_not_a_slug_is_refused_everywhere",
         ),
         "enums are closed for calls": (
             "test_a_call_may_set_only_words_of_the_closed_lists",
             "test_a_word_outside_the_closed_lists_is_refused",
-            "test_a_word_outside_its_list_is_kept_and_told",
+            "test_a_word_outside_its_list_is_kept_and_reported",
             "test_every_word_of_a_list_is_fine",
         ),
         "persona, mode and phase can be set": (
@@ -223,7 +223,7 @@ POINTS: Points = {
             *REQUIRED,
             "test_who_the_session_is_and_where_it_stands_must_be_there",
             "test_what_else_is_required_has_a_default_and_is_an_error_only_strictly",
-            "test_a_wrong_value_without_which_nobody_can_go_on_is_an_error",
+            "test_a_wrong_value_that_is_required_is_an_error",
             "test_a_strict_check_wants_the_version_too",
             "test_strict_validation_wants_the_whole_table",
         ),
@@ -245,7 +245,10 @@ POINTS: Points = {
     PARTY: {
         "each field has its type": TABLE,
         "a round": ("test_a_round_of_the_party_has_every_field", "test_a_round_of_the_party_is_noted"),
-        "party_active": ("test_flags_that_contradict_the_mode_are_told", "test_both_flags_at_once_cannot_be"),
+        "party_active": (
+            "test_flags_that_contradict_the_mode_are_reported",
+            "test_both_flags_at_once_cannot_be",
+        ),
         "personas are free names": ("test_names_of_personas_and_experts_of_rounds_are_free",),
     },
     PANEL: {
@@ -255,7 +258,10 @@ POINTS: Points = {
             "test_a_round_of_the_panel_has_every_field_and_ends_the_party",
             "test_a_round_of_the_panel_is_noted",
         ),
-        "panel_active": ("test_flags_that_contradict_the_mode_are_told", "test_both_flags_at_once_cannot_be"),
+        "panel_active": (
+            "test_flags_that_contradict_the_mode_are_reported",
+            "test_both_flags_at_once_cannot_be",
+        ),
         "experts are free names": ("test_names_of_personas_and_experts_of_rounds_are_free",),
     },
     LEGACY: {
@@ -341,7 +347,7 @@ POINTS: Points = {
             "test_the_prompt_of_a_launch_is_that_of_the_format",
             "test_a_launch_without_a_terminal_shows_what_it_has_found",
         ),
-        "the relative age": ("test_an_age_is_told_in_the_largest_unit_that_fits",),
+        "the relative age": ("test_an_age_is_shown_in_the_largest_unit_that_fits",),
         "1 resumes": ("test_a_launch_asks_which_of_two", "test_resume_goes_on_with_it"),
         "2 begins anew": (
             "test_the_second_choice_begins_anew",
@@ -387,14 +393,14 @@ POINTS: Points = {
     "Storage Rules": {
         "1: one file a session, by its slug": (
             "test_the_slug_is_the_name_of_the_file",
-            "test_a_name_that_is_taken_is_told_with_its_status",
+            "test_a_name_that_is_taken_is_reported_with_its_status",
             "test_what_is_archived_never_replaces_what_is_there",
         ),
         "2: after 30 days, completed or abandoned": (
             "test_what_is_over_goes_to_the_trash_after_more_than_thirty_days",
             "test_nothing_but_readable_sessions_is_ever_cleaned_up",
             "test_a_launch_cleans_up_and_then_looks",
-            "test_cleanup_tells_first_then_moves_and_brings_back",
+            "test_cleanup_reports_first_then_moves_and_brings_back",
         ),
         "3: the folder is made": (
             "test_start_begins_a_session_and_says_where_it_is",

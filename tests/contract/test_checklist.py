@@ -1,6 +1,6 @@
 """The compatibility checklist of the session analyst, point by point: each test is named after its point.
 
-Everything goes through the public face, and what lies on the disk is read as a stranger reads it: with `json` and the
+Everything goes through the public API, and the files on the disk are read as a stranger reads it: with `json` and the
 rules of the original tools (`testing.original`), not with our own readers.
 """
 

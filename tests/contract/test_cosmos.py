@@ -49,7 +49,7 @@ class TestDouble(CosmosTests):
     def server(self) -> Server:
         return Double()
 
-    def test_an_age_is_told_by_the_clock_of_the_service(self) -> None:
+    def test_an_age_is_measured_by_the_clock_of_the_service(self) -> None:
         server = self.bench.server
         assert isinstance(server, Double)
         self.put("a-00000000-f")

@@ -137,7 +137,7 @@ def with_value(document: dict[str, Any], field: str, value: Any) -> dict[str, An
     return changed
 
 
-def told(tmp_path: Path, section: str, field: str, value: Any) -> list[str]:
+def reported(tmp_path: Path, section: str, field: str, value: Any) -> list[str]:
     """What a check says of the schema of a file with that value in one field."""
     home = tmp_path / ".ai-session"
     (home / ID / "artifacts").mkdir(parents=True, exist_ok=True)
@@ -159,8 +159,8 @@ def told(tmp_path: Path, section: str, field: str, value: Any) -> list[str]:
 def test_each_field_of_the_yaml_files_has_its_type(row: Row, tmp_path: Path) -> None:
     """Sections "Session Structure", "Implementation Plan Schema" and "Active Features Format": every line."""
     for value in row.good:
-        assert told(tmp_path, row.section, row.field, value) == []
-    said = told(tmp_path, row.section, row.field, row.bad)
+        assert reported(tmp_path, row.section, row.field, value) == []
+    said = reported(tmp_path, row.section, row.field, row.bad)
     assert said
     assert row.field.rpartition(".")[2] in said[0]
 
@@ -347,7 +347,7 @@ POINTS: Points = {
             "test_nothing_of_ours_keeps_a_script_out_after_a_write",
             "test_a_script_is_kept_out_while_we_write",
             "test_we_are_kept_out_while_a_script_writes",
-            "test_a_writer_that_is_killed_holding_the_lock_locks_nobody_out",
+            "test_a_writer_that_is_killed_holding_the_lock_does_not_block_others",
         ),
         "append-only history": ("test_a_torn_tail_is_sealed_and_never_glued",),
         "read locks for plans": ("test_plans_are_read_under_a_shared_lock",),
@@ -356,8 +356,8 @@ POINTS: Points = {
         "last write wins": ("test_an_update_changes_the_fields_given_and_no_others",),
         "conflicts in active-features.yaml are resolved manually": (
             "test_a_conflicted_list_is_never_merged_nor_overwritten",
-            "test_two_equal_rows_are_only_told",
-            "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
+            "test_two_equal_rows_are_only_reported",
+            "test_a_list_that_cannot_be_read_does_not_hide_the_rest",
             "test_a_list_with_a_conflict_is_refused_and_never_written_over",
         ),
         "history logs are immutable": (
@@ -372,13 +372,13 @@ POINTS: Points = {
             "test_create_takes_an_id_and_refuses_one_that_is_taken",
         ),
         "permission to create": (
-            "test_a_folder_that_may_not_be_made_is_told",
-            "test_a_folder_in_which_nothing_can_be_created_is_told",
+            "test_a_folder_that_may_not_be_made_is_reported",
+            "test_a_folder_in_which_nothing_can_be_created_is_reported",
         ),
     },
     "On State Update": {
         "schema": (
-            "test_all_faults_of_a_plan_are_told_at_once",
+            "test_all_faults_of_a_plan_are_reported_at_once",
             "test_a_state_that_breaks_the_schema_is_not_updated",
             "test_an_update_with_a_field_that_breaks_the_contract_is_refused",
         ),
@@ -390,18 +390,18 @@ POINTS: Points = {
         "model values": ("test_a_model_outside_the_three_is_refused",),
     },
     "On Read": {
-        "missing files": ("test_missing_files_are_empty_and_told",),
-        "data format": ("test_all_faults_of_a_state_are_told_at_once",),
+        "missing files": ("test_missing_files_are_empty_and_reported",),
+        "data format": ("test_all_faults_of_a_state_are_reported_at_once",),
         "corruption and inconsistencies": (
             "test_one_broken_feature_hides_no_other",
             "test_a_file_that_cannot_be_read_hides_no_other_feature",
             "test_a_broken_history_is_read_and_repaired_as_far_as_it_goes",
-            "test_a_pipe_named_like_a_file_of_a_feature_is_told_and_never_waited_for",
-            "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
+            "test_a_pipe_named_like_a_file_of_a_feature_is_reported_and_never_waited_for",
+            "test_a_list_that_cannot_be_read_does_not_hide_the_rest",
             "test_faults_of_plan_and_list_have_their_lines",
-            "test_validate_tells_of_everything",
+            "test_validate_reports_everything",
             "test_damage_in_a_history_names_the_command_that_mends_it",
-            "test_an_active_task_that_is_not_open_is_told",
+            "test_an_active_task_that_is_not_open_is_reported",
         ),
     },
     "Required Error Information": {
@@ -426,7 +426,7 @@ POINTS: Points = {
         ),
         "2: missing files": (
             "test_missing_files_are_made_anew",
-            "test_a_plan_that_cannot_be_repaired_is_told",
+            "test_a_plan_that_cannot_be_repaired_is_reported",
             "test_a_missing_row_is_added_with_its_status",
             "test_a_missing_row_of_the_list_is_named_and_added",
             "test_without_plan_and_state_the_times_are_those_of_the_history",

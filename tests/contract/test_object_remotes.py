@@ -26,7 +26,7 @@ from tests.servers.refusing import RefusingHttp  # noqa: E402
 
 
 class TestInMemory(RemoteTests):
-    """The store of obstore that lies in the process: quick, and as strict as S3."""
+    """The in-memory store of obstore: quick, and as strict as S3."""
 
     def setup_method(self) -> None:
         self.store: Any = MemoryStore()
@@ -227,7 +227,7 @@ def test_the_self_check_passes_a_store_with_nothing_amiss() -> None:
 
 @pytest.mark.lane("s3")
 @pytest.mark.parametrize("verb", ["read_head", "swap_head", "list_heads", "prepare", "swap known"])
-def test_a_bucket_that_is_missing_is_no_empty_remote(verb: str) -> None:
+def test_a_bucket_that_is_missing_is_not_an_empty_remote(verb: str) -> None:
     remote = ObjectStoreRemote("s3://nowhere/at-all", tenant="me", **objects.moto())
     calls: dict[str, Callable[[], object]] = {
         "read_head": lambda: remote.read_head("one"),
@@ -376,7 +376,7 @@ def test_what_was_fetched_of_another_store_or_tenant_is_not_believed(other: dict
         assert [head.data for head in remote.list_heads().heads] == [data]
 
 
-def test_google_tells_in_its_lists_which_heads_have_changed(double: GcsDouble) -> None:
+def test_google_reports_in_its_lists_which_heads_have_changed(double: GcsDouble) -> None:
     cache = Cache()
 
     def process() -> ObjectStoreRemote:
@@ -393,7 +393,7 @@ def test_google_tells_in_its_lists_which_heads_have_changed(double: GcsDouble) -
 
 
 class Racing(Lax):
-    """S3 as it is under contention: a conditional write may be told 409, though nothing was written."""
+    """S3 as it is under contention: a conditional write may get a 409, though nothing was written."""
 
     def __init__(self, conflicts: int) -> None:
         super().__init__("none")
@@ -422,7 +422,7 @@ def test_a_conflict_is_not_taken_for_a_head_that_others_have_swapped() -> None:
     assert remote.read_head("one").data == b"2"  # type: ignore[union-attr]
 
 
-def test_conflicts_without_end_are_told_and_may_be_tried_later() -> None:
+def test_conflicts_without_end_are_reported_and_may_be_tried_later() -> None:
     remote = ObjectStoreRemote("s3://racing", tenant="me", store=Racing(1000))
     with pytest.raises(RemoteError, match="keeps being changed") as caught:
         remote.put_block("s", "a", b"x")

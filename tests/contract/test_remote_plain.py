@@ -101,7 +101,7 @@ def test_the_mark_is_found_on_whatever_page_of_a_list_it_is() -> None:
         remote.list_heads(after)
 
 
-def test_a_device_without_the_key_neither_pushes_nor_pulls_nor_tells(tmp_path: Path) -> None:
+def test_a_device_without_the_key_neither_pushes_nor_pulls_nor_reports(tmp_path: Path) -> None:
     server = MemoryServer()
     with_key, without = Device(tmp_path, "with"), Device(tmp_path, "without")
     with_key.write("one", ["a"])

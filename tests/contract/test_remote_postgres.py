@@ -79,7 +79,7 @@ class TestPostgres(RemoteTests):
         assert remote.swap_head("one", b"1", None) not in (None, first)
         assert remote.swap_head("one", b"2", first) is None
 
-    def test_the_etag_of_another_remote_is_no_version_here(self) -> None:
+    def test_the_etag_of_another_remote_is_not_a_version_here(self) -> None:
         remote = self.remote()
         remote.swap_head("one", b"1", None)
         for etag in ("17", "", '"0x8DC"', "'; DROP TABLE heads"):
@@ -90,7 +90,7 @@ class TestPostgres(RemoteTests):
         assert at_once(6, lambda n: self.remote().prepare()) == [self.separates] * 6
         assert self.remote().put_block(SPACE, "a", b"1")
 
-    def test_tables_that_are_missing_are_told_with_the_remedy(self) -> None:
+    def test_tables_that_are_missing_are_reported_with_the_remedy(self) -> None:
         remote = PostgresRemote(self.conninfo, tenant="me", schema="nowhere")
         with pytest.raises(RemoteError, match="does not exist") as caught:
             remote.read_head("one")
@@ -98,7 +98,7 @@ class TestPostgres(RemoteTests):
         assert not caught.value.retryable
         assert "sync init" in (caught.value.hint or "")
 
-    def test_a_server_that_may_only_be_read_is_told_when_it_is_prepared(self) -> None:
+    def test_a_server_that_may_only_be_read_is_reported_when_it_is_prepared(self) -> None:
         """Also where the tables are there: nothing has to be made then."""
         reading = make_conninfo(self.conninfo, options="-c default_transaction_read_only=on")
         remote = PostgresRemote(reading, tenant="me", schema=self.schema)
@@ -114,7 +114,7 @@ class TestPostgres(RemoteTests):
         for table in ("blocks", "heads"):
             assert self.raw.execute(f"SELECT count(*) FROM {self.schema}.{table}").fetchone() == (0,)
 
-    def test_an_age_is_told_by_the_clock_of_the_server(self) -> None:
+    def test_an_age_is_measured_by_the_clock_of_the_server(self) -> None:
         self.put("a-00000000-f")
         self.raw.execute(f"UPDATE {self.schema}.blocks SET put_at = now() - interval '40 days'")
         age = self.stat("a-00000000-f").age
@@ -136,7 +136,7 @@ class TestPostgresOfTheSystem(TestPostgres):
 
 @pytest.mark.lane("postgres")
 class TestRolesOfTenants:
-    """Every user has a role of his own; whoever has stolen the connection string of one has only his rows."""
+    """Every user has a role of his own; a stolen connection string gives access only to the rows of its role."""
 
     @pytest.fixture(autouse=True)
     def store(self) -> Iterator[None]:
@@ -232,7 +232,7 @@ class TestRolesOfTenants:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             self.as_role(self.roles[0], statement)
 
-    def test_a_role_removes_blocks_of_its_own_once_it_is_told_that_it_may(self) -> None:
+    def test_a_role_removes_blocks_of_its_own_once_it_is_allowed_to(self) -> None:
         for remote in (self.ann, self.bob):
             remote.put_block(SPACE, "a", b"x")
         (stat,) = stats_of(self.ann, SPACE)
@@ -248,7 +248,7 @@ class TestRolesOfTenants:
         assert self.ann.delete_block(SPACE, "a", stat.version) is True
         assert (ids(self.ann), ids(self.bob)) == ([], ["a"])
 
-    def test_a_role_that_was_not_let_in_is_told_so(self) -> None:
+    def test_a_role_that_was_not_let_in_gets_an_error(self) -> None:
         stranger = self.remote(self.roles[2], self.roles[2])
         with pytest.raises(RemoteError, match="permission denied") as caught:
             stranger.read_head("one")
@@ -289,7 +289,7 @@ class LesserEngine(Connections):
 
 @pytest.mark.lane("postgres")
 class TestLesserEngine(TestPostgres):
-    """As CockroachDB and Aurora DSQL have it: nobody can be told how to sort, or to keep roles apart."""
+    """As CockroachDB and Aurora DSQL have it: sort order and separate roles cannot be configured."""
 
     separates = False
 
@@ -434,7 +434,7 @@ def test_a_server_that_was_started_again_is_found_again() -> None:
         remote.close()
 
 
-def test_a_missing_driver_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "sessionary.sync.remotes.postgres")
     with pytest.raises(Unsupported, match="psycopg") as caught:

@@ -140,7 +140,7 @@ def test_devices_on_a_bad_network_lose_and_double_nothing_of_what_is_sealed(tmp_
         assert world.said > 0
 
 
-def test_a_wrong_key_is_told_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_wrong_key_is_reported_and_changes_nothing(tmp_path: Path) -> None:
     server = MemoryServer()
     world = world_of(server, tmp_path)
     world.say(world.devices[0], "one", 3)
@@ -168,7 +168,7 @@ def test_what_is_not_encrypted_is_not_continued_encrypted() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "AGE-SECRET-KEY-1NONSENSE", "age1mweruda8vfl7du63dzyyqnwxzpz9s0dwcf5nf"])
-def test_what_is_no_key_is_refused_and_not_repeated_in_the_message(key: str) -> None:
+def test_what_is_not_a_key_is_refused_and_not_repeated_in_the_message(key: str) -> None:
     with pytest.raises(Invalid, match="not an age key") as caught:
         SealedRemote(MemoryServer().remote(), key)
     assert not key or key not in str(caught.value)
@@ -203,7 +203,7 @@ def exchanged(stored: dict[str, bytes]) -> None:
 
 
 def forged(stored: dict[str, bytes]) -> None:
-    """By somebody who knows the public key, which is no secret."""
+    """By somebody who knows the public key, which is not a secret."""
     public = pyrage.x25519.Identity.from_str(KEY).to_public()
     stored[min(stored)] = pyrage.encrypt(bytes(32) + b"a-00000000-f\nforged", [public])
 
@@ -242,14 +242,14 @@ def test_a_head_that_was_exchanged_spoils_only_its_own_session(tmp_path: Path) -
     assert len(b.names()) == 1
 
 
-def test_a_missing_library_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyrage", None)
     with pytest.raises(Unsupported, match="pyrage") as caught:
         SealedRemote(MemoryServer().remote(), KEY)
     assert caught.value.hint == "pip install 'sessionary[encryption]'"
 
 
-def test_a_list_reads_no_block_that_was_just_put_and_tells_of_each_that_it_reads() -> None:
+def test_a_list_reads_no_block_that_was_just_put_and_reports_each_that_it_reads() -> None:
     server = MemoryServer()
     names = [f"a-{number:08}-f" for number in range(4)]
     patient = RetryingRemote(SealedRemote(server.remote(), KEY))

@@ -56,7 +56,7 @@ class Hub:
 
 
 def see_and_wait(world: World, hub: Hub) -> None:
-    """Let time pass, after whoever removes has seen which tombstones and earlier generations there are."""
+    """Let time pass, after the removing process has seen which tombstones and earlier generations there are."""
     for device in (*world.devices, Device(world.root, "third")):
         device.passed = hub.passed
         note_what_is_there(device.remover(hub.remote()))
@@ -132,7 +132,7 @@ class Turns:
 
 
 class ByTurns:
-    """A remote as one actor sees it. Whoever waits lets time pass for all.
+    """A remote as one actor sees it. An actor that waits lets time pass for all.
 
     With `looks_first`, a block is looked at in one turn and removed in another, whatever came in between.
     """
@@ -196,7 +196,7 @@ def left_behind(world: World, hub: Hub) -> None:
     hub.put_back(kept)
     for path, data in state.items():
         path.write_bytes(data)
-    at = next(n for n, told in enumerate(counting.log, 1) if told.startswith("swap_head"))
+    at = next(n for n, reported in enumerate(counting.log, 1) if reported.startswith("swap_head"))
     attempt(a, ChaosRemote(hub.remote(), {at: "kill"}), Engine.push)
     see_and_wait(world, hub)
 
@@ -274,7 +274,7 @@ def asleep(world: World, hub: Hub) -> None:
 
 
 def growing(world: World, hub: Hub) -> None:
-    """Nothing is left behind, and nobody sleeps."""
+    """Nothing is left behind, and no actor sleeps."""
     asleep(world, hub)
 
 
@@ -393,7 +393,7 @@ def at_once(world: World) -> None:
 
 
 def comes_right(world: World) -> None:
-    """After whoever was killed has begun again, all is as it should be."""
+    """After the killed process has begun again, all is as it should be."""
     for device in world.devices:
         device.remover(world.remote()).finish()
     world.check()

@@ -206,9 +206,9 @@ def logged_on_both(world: PolicyWorld) -> None:
 
 def in_order(world: PolicyWorld) -> None:
     for device in world.devices:
-        told = [json.loads(line) for line in device.history(F)]
-        assert len(told) == 7
-        times = [entry["timestamp"] for entry in told]
+        reported = [json.loads(line) for line in device.history(F)]
+        assert len(reported) == 7
+        times = [entry["timestamp"] for entry in reported]
         assert times == sorted(times)
 
 
@@ -258,8 +258,8 @@ def left_to_a_person(world: PolicyWorld) -> None:
     a, b = world.devices
     fresh = PolicyDevice(world.root, "another", (FEATURE,))
     pull(fresh, world)
-    told = [(device.features / LIST).read_text() for device in (a, b, fresh)]
-    assert told == [f"active_features: [] # {where}\n" for where in ("here", "there", "there")]
+    reported = [(device.features / LIST).read_text() for device in (a, b, fresh)]
+    assert reported == [f"active_features: [] # {where}\n" for where in ("here", "there", "there")]
     beside = [path.read_text() for path in a.features.glob(f"{LIST}.conflict-*")]
     assert beside == ["active_features: [] # there\n"]
 
@@ -281,17 +281,17 @@ def archived(world: PolicyWorld) -> None:
 # -- documents, brainstorms
 
 
-def told_on_both(world: PolicyWorld) -> None:
+def reported_on_both(world: PolicyWorld) -> None:
     a, b = one_session(world)
     a.tell("one", at=after(3), purpose="here")
     b.tell("one", at=after(5), status="paused")
     push(b, world)
 
 
-def both_told(world: PolicyWorld) -> None:
+def both_reported(world: PolicyWorld) -> None:
     for device in world.devices:
-        told = json.loads((device.work_folder("one") / "session.json").read_text())
-        assert (told["purpose"], told["status"]) == ("here", "paused")
+        reported = json.loads((device.work_folder("one") / "session.json").read_text())
+        assert (reported["purpose"], reported["status"]) == ("here", "paused")
 
 
 def answered_on_both(world: PolicyWorld) -> None:
@@ -310,9 +310,9 @@ def two_sessions(world: PolicyWorld) -> None:
         assert len(slugs) == 2
         assert all(len(device.answers(slug)) == 2 for slug in slugs)
         sibling = next(slug for slug in slugs if slug != "ideas")
-        told = (device.storms / f"{sibling}.yaml").read_text()
-        assert f'slug: "{sibling}"' in told.replace("'", '"') or f"slug: {sibling}" in told
-        assert "parent_id" in told
+        reported = (device.storms / f"{sibling}.yaml").read_text()
+        assert f'slug: "{sibling}"' in reported.replace("'", '"') or f"slug: {sibling}" in reported
+        assert "parent_id" in reported
 
 
 def answered_there(world: PolicyWorld) -> None:
@@ -347,7 +347,7 @@ STAGES = [
     Stage("applied on both", WORK, applied_on_both, Engine.pull, one_line_for_each),
     Stage("applied there", WORK, applied_there, Engine.pull, applied_once, more_messages),
     Stage("taken over here", WORK, taken_over_here, Engine.push, the_other_stops),
-    Stage("told on both", WORK, told_on_both, Engine.pull, both_told),
+    Stage("reported on both", WORK, reported_on_both, Engine.pull, both_reported),
     Stage("logged on both", FEATURE, logged_on_both, Engine.pull, in_order),
     Stage("other fields on both", FEATURE, other_fields_on_both, Engine.pull, both_fields),
     Stage("one field, later here", FEATURE, one_field_later_here, Engine.pull, the_later_one),

@@ -328,7 +328,7 @@ def sweep(stage: Stage, root: Path) -> int:
 
 
 def again(prepared: World, place: Path, hub: Hub) -> World:
-    """A copy of a world that lies elsewhere, with the memory of what its users wrote."""
+    """A copy of a world in another place, with the memory of what its users wrote."""
     world = World(place, hub.remote, block=BLOCK)
     world.written, world.taken_back = dict(prepared.written), set(prepared.taken_back)
     world.shortened, world.said = set(prepared.shortened), prepared.said
@@ -365,5 +365,5 @@ def moved_states(place: Path, before: Path) -> None:
 
 def move_state(path: Path, before: Path, place: Path) -> None:
     """Let one file of what is remembered name another place."""
-    told = path.read_bytes().partition(b"\n")[0]
-    path.write_bytes(with_proof(told.replace(str(before).encode(), str(place).encode())))
+    reported = path.read_bytes().partition(b"\n")[0]
+    path.write_bytes(with_proof(reported.replace(str(before).encode(), str(place).encode())))

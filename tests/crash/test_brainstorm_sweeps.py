@@ -112,7 +112,7 @@ def test_every_public_write_is_among_them(tmp_path: Path) -> None:
 
 
 def world(root: str | Path) -> dict[str, Any]:
-    """The value of every file of sessions, wherever it lies."""
+    """The value of every file of sessions, in any folder."""
     base = Path(root, FOLDER)
     names = [path for path in base.rglob("*.yaml*") if not path.name.endswith((".tmp", ".lock"))]
     return {str(path.relative_to(base)): load_yaml(path.read_bytes()) for path in names}
@@ -196,7 +196,7 @@ def test_each_system_call_of_a_call_fails(name: str, tmp_path: Path) -> None:
 
     def workload(fs: FaultFs, folder: str) -> None:
         CALLS[name](BrainstormStore.with_fs(fs, folder))
-        if name not in ("cleanup", "erase"):  # these tell of failures in what they return
+        if name not in ("cleanup", "erase"):  # these report failures in what they return
             fs.mark(name)
 
     report = sweep(setup, workload, check_of(name), tmp_path, effects=EFFECTS)

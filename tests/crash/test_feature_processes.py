@@ -105,7 +105,7 @@ FeatureStore(sys.argv[1]).update("busy-2025-01-09", model_in_use="opus")
 
 
 @pytest.mark.lane("sigkill")
-def test_a_writer_that_is_killed_holding_the_lock_locks_nobody_out(tmp_path: Path) -> None:
+def test_a_writer_that_is_killed_holding_the_lock_does_not_block_others(tmp_path: Path) -> None:
     """Section "Locking Strategy": the lock of the scripts is a file, which outlives its process."""
     store = FeatureStore(tmp_path, timeout=0)
     store.create(ID)

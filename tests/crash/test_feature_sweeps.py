@@ -1,7 +1,7 @@
 """Every public write of a feature, cut off by power at every point, and with each of its calls failing in each way.
 
 What must hold in each state: what was acknowledged is there; what was not is there as a whole after the next write, or
-not at all; plan, list, history and state then tell the same; and the feature goes on.
+not at all; plan, list, history and state then agree; and the feature goes on.
 """
 
 import errno
@@ -138,12 +138,12 @@ FILES = {"state.yaml", "history.jsonl", "implementation-plan.yaml", "artifacts",
 
 
 def rebuilt_is_the_same(folder: Any) -> None:
-    """The history tells of the state that is there."""
+    """The history records the current state."""
     store = FeatureStore(folder)
     state = store.load(ID)
-    told = replay(store.history(ID))
-    assert (told.active_task, told.model_in_use) == (state.active_task, state.model_in_use)
-    assert (told.started_at, told.last_updated) == (state.started_at, state.last_updated)
+    reported = replay(store.history(ID))
+    assert (reported.active_task, reported.model_in_use) == (state.active_task, state.model_in_use)
+    assert (reported.started_at, reported.last_updated) == (state.started_at, state.last_updated)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -1,8 +1,8 @@
 """Histories of real processes: four that leave messages, four that apply them, and SIGKILL for all of them.
 
-Whoever is killed is replaced. In the end a last consumer applies what is left, and then the log is held against the
-files: every message is there exactly once. What a producer was told is there; what a consumer was told was in the
-log when it was told. Where one process works at a time, each of its rounds was in order.
+A killed process is replaced. In the end a last consumer applies what is left, and then the log is held against the
+files: every message is there exactly once. What a producer got as a result is there; what a consumer got was in the
+log when it got it. Where one process works at a time, each of its rounds was in order.
 """
 
 import json
@@ -136,15 +136,15 @@ def test_killed_producers_and_consumers_lose_nothing_and_double_nothing(mode: st
 
 
 def check_acknowledged(history: History, records: list[dict[str, Any]]) -> None:
-    """As many lines of each round as its consumer was told are in the log."""
+    """The log has as many lines of each round as its consumer was given."""
     written = Counter((record["result"]["who"], record["result"]["turn"]) for record in records)
-    told = 0
+    reported = 0
     for worker in history.all:
         if worker.number >= PRODUCERS:
             for turn, applied in worker.acks:
                 assert written[f"{worker.number}.{worker.run}", turn] == applied
-                told += applied
-    assert told > 0
+                reported += applied
+    assert reported > 0
 
 
 def check_order(records: list[dict[str, Any]]) -> None:

@@ -159,7 +159,7 @@ def check_quarantine(folder: str, acked: tuple[Any, ...]) -> None:
         assert not any(Path(folder, "breadcrumbs", "0", name).exists() for name in BAD)
     Mailbox.with_fs(UNSYNCED, folder, now=later).consume(
         echo
-    )  # what a power cut left has other times: it is told again
+    )  # what a power cut left has other times: it is reported again
     quarantine(UNSYNCED, folder)
     moved = Path(folder, "breadcrumbs", "error")
     assert {path.name.partition("-")[2][:27] for path in moved.iterdir()} == set(BAD)
@@ -373,7 +373,7 @@ def consume_and_close(fs: Fs, folder: Path, shared: bool) -> None:
 
 
 def calls_of_a_consumer(folder: Path, shared: bool) -> int:
-    """How many calls one consumer makes that nobody interrupts."""
+    """How many calls one consumer makes without an interruption."""
     folder.mkdir()
     setup(str(folder))
     fs = FaultFs(UNSYNCED)

@@ -1,6 +1,6 @@
 """Moving a project, cut off by power, killed and failed at every point.
 
-What must hold in each state: every session lies in the old project or in the new one, never in both and never in
+What must hold in each state: every session is in the old project or in the new one, never in both and never in
 part; doing it again does the rest.
 """
 
@@ -85,7 +85,7 @@ def check(home: str, acked: tuple[Any, ...]) -> None:
             [{"session_id": name} | after] if name in new else [{"session_id": name} | kept for kept in (before, after)]
         ), f"{name} says {metadata}"  # fmt: skip
     for folder in {**old, **new}.values():
-        pool_of(OS_FS).drop(str(folder))  # whoever does it again is a new process
+        pool_of(OS_FS).drop(str(folder))  # the retry runs in a new process
     move(OS_FS, home)
     done = places(home, NEW)
     assert done.keys() - {"there"} == set(IDS)

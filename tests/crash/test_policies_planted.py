@@ -129,7 +129,7 @@ def the_other_bundle_replaces_ours(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Writer, "_unbundle", replace)
 
 
-def the_list_is_no_concern_of_a_person(patch: pytest.MonkeyPatch) -> None:
+def the_list_is_not_for_a_user(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Comparison, "awaits_user", lambda self, rule: False)
 
 
@@ -149,7 +149,7 @@ def whoever_is_named_is_not_laid_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledger_owner, "name_owner", lambda ledger, device, *, here, fs: None)
 
 
-def a_take_over_is_not_told(patch: pytest.MonkeyPatch) -> None:
+def a_take_over_is_not_reported(patch: pytest.MonkeyPatch) -> None:
     right = pushing.Pusher._taken
     patch.setattr(
         pushing.Pusher,
@@ -190,7 +190,7 @@ def the_sibling_keeps_its_label(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrainstormSyncLayout, "set_parent", lambda self, ref, parent, now: None)
 
 
-def a_file_session_lies_in_a_folder(patch: pytest.MonkeyPatch) -> None:
+def a_file_session_is_in_a_folder(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(install.Placer, "enter", lambda self, staged, ref: atomic.move_folder(staged, ref.locator))
 
 
@@ -206,20 +206,20 @@ PLANTED: list[tuple[Plant, str]] = [
     (the_first_to_arrive_wins, "one field, later here"),
     (the_later_document_wins_whole, "other fields on both"),
     (the_base_is_forgotten, "other fields on both"),
-    (the_base_is_forgotten, "told on both"),
+    (the_base_is_forgotten, "reported on both"),
     (a_message_gets_the_name_of_another, "one name on both"),
     (a_name_is_used_again, "one name on both"),
     (the_other_bundle_replaces_ours, "messages on both"),
-    (the_list_is_no_concern_of_a_person, "listed on both"),
+    (the_list_is_not_for_a_user, "listed on both"),
     (what_is_held_back_is_agreed_to, "listed on both"),
     (whoever_is_named_is_not_laid_down, "applied there"),
-    (a_take_over_is_not_told, "taken over here"),
+    (a_take_over_is_not_reported, "taken over here"),
     (tombstones_are_ignored, "archived there"),
     (children_come_before_their_parents, "a family there"),
     (children_lie_at_the_top, "a family there"),
     (one_of_two_brainstorms_is_enough, "answered on both"),
     (the_sibling_keeps_its_label, "answered on both"),
-    (a_file_session_lies_in_a_folder, "answered there"),
+    (a_file_session_is_in_a_folder, "answered there"),
 ]
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_device_spoils_no_other_and_gets_everything_back(
         world.settle()
         path = damaged.sessions / ID / name
         path.with_name(name + ".backup").write_bytes(path.read_bytes())
-        # A repair may keep what it could read of a damaged line: a line that nobody wrote.
+        # A repair may keep what it could read of a damaged line: a line that was never written.
         spoil(path, fate, "emptied" if way == "repair" else fate.choice(DAMAGE))
         bad = path.read_bytes()
         for _ in range(12):
@@ -75,10 +75,10 @@ def test_a_damaged_device_spoils_no_other_and_gets_everything_back(
                 world.say(device, ID, fate.randint(1, 3))
             with_faults(device, world, fate, fate.choice((Engine.push, Engine.pull)))
             assert path.read_bytes() == bad, f"seed {seed}: what waits for the user was changed"
-        told = {
+        reported = {
             one.standing for one in damaged.engine(world.remote()).push().outcomes if one.session_id == ID
         }
-        assert told == {SyncStatus.HELD_BACK}, f"seed {seed}: {told}"
+        assert reported == {SyncStatus.HELD_BACK}, f"seed {seed}: {reported}"
         if way == "repair":
             repair(path.parent)
         else:

@@ -59,7 +59,7 @@ def places(calls: int) -> range:
 
 
 def met(at: int, meeting: Meeting, world: World) -> None:
-    """What must be true after a meeting at which nobody was harmed."""
+    """What must be true after a meeting without damage."""
     try:
         at_once(world)
         if at % EVERY == 1 % EVERY:
@@ -94,7 +94,7 @@ def harms(calls: int, fate: random.Random) -> Iterator[tuple[int, dict[int, str]
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=str)
-def test_whoever_is_killed_at_such_a_meeting_begins_again_and_all_comes_right(
+def test_a_process_killed_at_such_a_meeting_begins_again_and_all_comes_right(
     stage: Stage, tmp_path: Path
 ) -> None:
     meeting, fate = Meeting(stage, tmp_path), random.Random(5)
@@ -109,8 +109,8 @@ def test_whoever_is_killed_at_such_a_meeting_begins_again_and_all_comes_right(
         try:
             comes_right(world)
         except AssertionError as error:
-            told = f"{stage}, {meet.__name__} before call {at}, {plan}, {inner}"
-            raise AssertionError(f"{told}: {error}") from error
+            reported = f"{stage}, {meet.__name__} before call {at}, {plan}, {inner}"
+            raise AssertionError(f"{reported}: {error}") from error
         shutil.rmtree(world.root)
 
 

@@ -25,7 +25,7 @@ Connect = Callable[[], Any]
 
 def survives(tmp_path: Path, connect: Connect, seeds: int) -> int:
     """Live through this many histories, each with a tenant of its own; how many had anything to lose."""
-    told = 0
+    reported = 0
     for seed in range(seeds):
         fate = random.Random(seed)
         world = World(tmp_path / str(seed), connect(), fate.choice((2, 3)), block=600, logs=seed % 2 == 0)
@@ -34,8 +34,8 @@ def survives(tmp_path: Path, connect: Connect, seeds: int) -> int:
             world.check()
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-        told += world.said > 0
-    return told
+        reported += world.said > 0
+    return reported
 
 
 def small_pages(url: str, **options: Any) -> Callable[[], Any]:
@@ -59,5 +59,7 @@ def test_in_memory(tmp_path: Path) -> None:
 
 def test_on_the_double_of_google(tmp_path: Path, double: GcsDouble) -> None:
     places = iter(range(SEEDS))
-    told = survives(tmp_path, lambda: small_pages(f"gs://sessions/{next(places)}", **double.options), SEEDS)
-    assert told == SEEDS
+    reported = survives(
+        tmp_path, lambda: small_pages(f"gs://sessions/{next(places)}", **double.options), SEEDS
+    )
+    assert reported == SEEDS

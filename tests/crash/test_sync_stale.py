@@ -101,9 +101,9 @@ def test_status_at_a_replica_that_lags_says_that_it_may_lag_and_a_push_finds_out
     a, _ = shared(world)
     world.say(a, "one", 1)
     push(a, world)
-    (told,) = a.engine(world.remote()).status().outcomes
-    assert (told.standing, "only late" in told.note) == (SyncStatus.AHEAD, True)
+    (reported,) = a.engine(world.remote()).status().outcomes
+    assert (reported.standing, "only late" in reported.note) == (SyncStatus.AHEAD, True)
     before = dict(replicas.server.tenants["me"].heads)
-    (told,) = a.engine(world.remote()).push(look=True).outcomes
-    assert (told.standing, told.note) == (SyncStatus.IN_STEP, "")
+    (reported,) = a.engine(world.remote()).push(look=True).outcomes
+    assert (reported.standing, reported.note) == (SyncStatus.IN_STEP, "")
     assert replicas.server.tenants["me"].heads == before

@@ -1,7 +1,7 @@
 """Who writes into a folder that somebody else made, and died before its name was safe, makes the name safe too.
 
-A folder of which the name was not flushed goes at a power cut with all that lies in it, however well that was flushed.
-Its maker made no promise; whoever finds it there and writes into it does.
+A folder of which the name was not flushed goes at a power cut with all its content, however well that was flushed.
+Its maker made no promise; a process that finds it and writes into it does.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_acknowledged_lies_in_a_folder_whose_name_is_safe(name: str, tmp_path: Path) -> None:
+def test_what_is_acknowledged_is_in_a_folder_whose_name_is_safe(name: str, tmp_path: Path) -> None:
     case = CASES[name]
 
     def operation(fs: RecordingFs) -> None:
@@ -149,7 +149,7 @@ def test_a_folder_that_another_process_has_made_anew_is_named_when_that_shows(tm
     assert not report.violations, report.describe()
 
 
-def test_no_folder_lies_too_deep(tmp_path: Path) -> None:
+def test_no_folder_is_too_deep(tmp_path: Path) -> None:
     """Work sessions lie in one another as deep as one likes."""
     deep = "/".join(["a"] * 12)
 

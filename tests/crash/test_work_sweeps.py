@@ -79,7 +79,7 @@ def prompts(store: WorkStore, session: str) -> list[str]:
 
 
 def move_the_rest(store: WorkStore) -> None:
-    """Nothing was lost on the way; of what lies in both places, consumers see one."""
+    """Nothing was lost on the way; of what is in both places, consumers see one."""
     assert {*prompts(store, "beside"), *prompts(store, "off")} == {"1", "2"}
     while prompts(store, "beside"):
         move_lost(store.fs, str(store.root), "beside", "off")
@@ -152,7 +152,7 @@ CASES = {
         lambda store: store.post(note(), "alone"),
         lambda store: prompts(store, "alone") == ["p"],
     ),
-    # Modes are not promised after a power cut, and no sweep looks at them: what lies below them must stay.
+    # Modes are not promised after a power cut, and no sweep looks at them: the files below them must stay.
     "share, and write a breadcrumb": Case(share_and_write, lambda store: prompts(store, "alone") == ["p"]),
 }
 

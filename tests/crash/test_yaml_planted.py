@@ -128,7 +128,7 @@ def test_a_mistake_with_brainstorms_is_found(
 
 
 def state_before_line(patch: pytest.MonkeyPatch) -> None:
-    """The state is changed before the history tells of it."""
+    """The state is changed before the history records it."""
     perform = Feature.perform
 
     def hasty(self: Feature, entry: dict[str, Any], state: Any) -> None:

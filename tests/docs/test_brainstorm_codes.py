@@ -47,17 +47,17 @@ def test_every_code_has_a_row_and_every_row_a_code() -> None:
     assert {severity for _, severity in rows} <= {severity.name for severity in Severity}
 
 
-def test_every_word_of_a_closed_list_is_told() -> None:
-    told = re.findall(r"`(\w+)`", section("Closed lists"))
+def test_every_word_of_a_closed_list_is_reported() -> None:
+    reported = re.findall(r"`(\w+)`", section("Closed lists"))
     lists = "STATUSES PHASES MODES PERSONAS SOURCES PANEL_PHASES".split()
-    assert told == [word for name in lists for word in getattr(constants, name)]
+    assert reported == [word for name in lists for word in getattr(constants, name)]
 
 
-def test_every_field_is_told() -> None:
-    told = set(re.findall(r"`(\w+)`", section("The file")))
+def test_every_field_is_reported() -> None:
+    reported = set(re.findall(r"`(\w+)`", section("The file")))
     tables = [SESSION, TECHNIQUE, PARTY, PANEL, IDEA, ENTRY]
     inner = [rule.table for table in tables for rule in table.values() if rule.table]
-    assert {name for table in [*tables, *inner] for name in table} <= told
+    assert {name for table in [*tables, *inner] for name in table} <= reported
 
 
 def test_the_summary_of_a_jump_is_what_is_shown() -> None:

@@ -1,4 +1,4 @@
-"""What the how-to for agents tells to run can be run: every command in it, as it stands there."""
+"""Every command in the how-to for agents runs as it is printed."""
 
 import json
 import re
@@ -94,5 +94,5 @@ def test_a_command_of_the_page_runs(
     if name == "undo" and "--list" not in words:
         assert main(["rewind", "--home", str(home), ID, "3"]) == 0
     code = main([name, "--home", str(home), *words])
-    told = capsys.readouterr()
-    assert code in {"check": MAY_FIND, "search": {0, 1}}.get(name, {0}), told.err
+    reported = capsys.readouterr()
+    assert code in {"check": MAY_FIND, "search": {0, 1}}.get(name, {0}), reported.err

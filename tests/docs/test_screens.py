@@ -23,7 +23,7 @@ def test_the_screens_are_what_the_commands_print() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_screen_fits_and_the_telling_commands_are_there() -> None:
+def test_every_screen_fits_and_the_main_commands_are_there() -> None:
     page = (REPO / "docs" / "screens.md").read_text("utf-8")
     screens = re.findall(r"```text\n\$ sessionary (\S+)(.*?)```", page, re.DOTALL)
     assert {name for name, _ in screens} >= {"list", "tree", "show", "search", "check", "stats", "mv"}

@@ -1,4 +1,4 @@
-"""The page on the format of sync is enough to read what lies there: with nothing but hashes, JSON and zstandard."""
+"""The page on the format of sync is enough to read a remote: with nothing but hashes, JSON and zstandard."""
 
 import base64
 import hashlib
@@ -55,8 +55,8 @@ def test_the_example_can_be_read_by_the_words_of_the_page() -> None:
     )
     document = zstandard.ZstdDecompressor().decompress(base64.b64decode(parts["session.json"]["data"]))
     assert (document, log) == (files["session.json"], files["log.jsonl"])
-    told = json.loads(bundle)
-    assert told["text"].encode() == files[told["name"]]
+    reported = json.loads(bundle)
+    assert reported["text"].encode() == files[reported["name"]]
     for name, raw in (("bundle.jsonl", bundle), ("log.jsonl", log), ("session.json", document)):
         chain = sha(sha(b"sessionary chain 1") + sha(raw)).hex()
         assert (parts[name]["chain"], parts[name]["size"]) == (chain, len(raw))

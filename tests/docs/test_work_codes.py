@@ -41,14 +41,14 @@ def test_every_code_has_a_row_with_its_severity_and_every_row_a_code() -> None:
     assert {severity for _, severity in rows} <= {severity.name for severity in Severity}
 
 
-def test_every_key_of_both_files_is_told_in_its_order() -> None:
+def test_every_key_of_both_files_is_reported_in_its_order() -> None:
     for heading, keys in (("session.json", SESSION_KEYS), ("A breadcrumb", CRUMB_KEYS)):
         rows = re.findall(r"^\| `(\w+)` \|", section(heading), re.MULTILINE)
         assert tuple(rows) == keys
 
 
 def test_the_ways_between_statuses_are_those_of_the_code() -> None:
-    told = dict(re.findall(r"(\w+) → ([\w, ]+)[;.]", section("Writing")))
-    assert {status: frozenset(ways.split(", ")) for status, ways in told.items()} == {
+    reported = dict(re.findall(r"(\w+) → ([\w, ]+)[;.]", section("Writing")))
+    assert {status: frozenset(ways.split(", ")) for status, ways in reported.items()} == {
         status: ways for status, ways in NEXT.items() if ways
     }

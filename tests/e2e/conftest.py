@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A page that fails the test if a script fails or the policy of the page was broken.
 
-    That requests end with the server is no fault.
+    Requests that end with the server are not a fault.
     """
     context = browser.new_context(viewport={"width": 1000, "height": 700})
     context.tracing.start(screenshots=True, snapshots=True)

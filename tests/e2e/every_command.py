@@ -24,7 +24,7 @@ FEATURE = "login-2026-01-02"
 
 
 def commands(group: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command that is no group, with its words."""
+    """Every command that is not a group, with its words."""
     if not isinstance(group, click.Group):
         yield " ".join(path), group
         return

@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
 
 @pytest.fixture
-def told(
+def reported(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,49 +107,51 @@ def numbers(texts: Iterator[str]) -> list[int]:
 
 
 @pytest.mark.lane("cases")
-@pytest.mark.parametrize("told", [one for one in cases() if one.startswith(("A", "T"))], indirect=True)
-def test_damaged_files(told: Told, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("reported", [one for one in cases() if one.startswith(("A", "T"))], indirect=True)
+def test_damaged_files(reported: Told, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.id[:3]
-    keep = KEPT_IN_WORDS.get(name, told.expect["keep"])
-    wanted = range(keep) if isinstance(keep, int) else sorted({*keep, *told.expect.get("salvage", ())})
-    assert numbers(iter(told.texts())) == list(wanted)
+    keep = KEPT_IN_WORDS.get(name, reported.expect["keep"])
+    wanted = range(keep) if isinstance(keep, int) else sorted({*keep, *reported.expect.get("salvage", ())})
+    assert numbers(iter(reported.texts())) == list(wanted)
     damaged = [
-        one for one in told.problems if one["code"] in CODES and CODES[one["code"]].severity > Severity.note
+        one
+        for one in reported.problems
+        if one["code"] in CODES and CODES[one["code"]].severity > Severity.note
     ]
-    bad = BAD_IN_WORDS.get(name, told.expect.get("bad"))
+    bad = BAD_IN_WORDS.get(name, reported.expect.get("bad"))
     if bad is not None:
         assert len(damaged) == bad
     assert all(one["line"] is not None or one["code"] == "not_text" for one in damaged), "each has its place"
-    assert told.codes().count("duplicate_record") == told.expect.get("dup_exact", 0)
-    assert told.codes().count("changed_duplicate") == told.expect.get("dup_changed", 0)
-    assert len(told.rows) == 1, "it is in the list, whatever is wrong with it"
+    assert reported.codes().count("duplicate_record") == reported.expect.get("dup_exact", 0)
+    assert reported.codes().count("changed_duplicate") == reported.expect.get("dup_changed", 0)
+    assert len(reported.rows) == 1, "it is in the list, whatever is wrong with it"
 
 
 @pytest.mark.lane("cases")
-@pytest.mark.parametrize("told", [one for one in cases() if one.startswith("A27")], indirect=True)
-def test_nothing_reaches_a_terminal_raw(told: Told) -> None:
+@pytest.mark.parametrize("reported", [one for one in cases() if one.startswith("A27")], indirect=True)
+def test_nothing_reaches_a_terminal_raw(reported: Told) -> None:
     for words in (("show", "session"), ("list", "--all"), ("search", "R5"), ("check", "session")):
-        code, out, err = told.run(*words)
+        code, out, err = reported.run(*words)
         assert code in (0, 13)
         assert not set(out + err) & {"\x1b", "\x07", "\u202e"}
 
 
-def records_in(told: Told, row: dict[str, Any]) -> int:
+def records_in(reported: Told, row: dict[str, Any]) -> int:
     """The number of whole records in the file of a session."""
     return len(read_lines(Path(row["path"]).read_bytes()).values)
 
 
-def ids_on_the_line(told: Told) -> list[str]:
+def ids_on_the_line(reported: Told) -> list[str]:
     """The ids of the records that hold the messages."""
-    (row,) = told.rows
+    (row,) = reported.rows
     lines = Path(row["path"]).read_text("utf-8").splitlines()
-    found = [json.loads(lines[one["line"] - 1]) for one in told.shown[row["id"]]]
+    found = [json.loads(lines[one["line"] - 1]) for one in reported.shown[row["id"]]]
     return [one.get("id") or one["$set"]["messages"][0]["id"] for one in found]
 
 
-def said(told: Told, *, outside: bool = False) -> list[str]:
+def said(reported: Told, *, outside: bool = False) -> list[str]:
     """The texts of the user."""
-    found = told.outside if outside else told.shown
+    found = reported.outside if outside else reported.shown
     return [
         one["text"]
         for messages in found.values()
@@ -158,149 +160,159 @@ def said(told: Told, *, outside: bool = False) -> list[str]:
     ]
 
 
-def is_reported(told: Told, code: str) -> None:
+def is_reported(reported: Told, code: str) -> None:
     """The fault is reported with its place and a remedy, and `open` says that the session may be refused."""
-    (problem,) = [one for one in told.problems if one["code"] == code]
+    (problem,) = [one for one in reported.problems if one["code"] == code]
     assert problem["line"] is not None
     assert "--out DIR" in problem["repair"]
-    exit_code, out, _ = told.run("open", problem["session"], "--json")
+    exit_code, out, _ = reported.run("open", problem["session"], "--json")
     assert code in [one["code"] for one in json.loads(out)["problems"]]
     assert exit_code == (0 if problem["severity"] == "note" else 13)
 
 
-def of_c01(told: Told) -> None:
-    assert [one["messages"] for one in told.rows] == [told.expect["messages"]]
-    assert sum(one["output"] for one in told.usage()) == told.expect["tokens_out"]
+def of_c01(reported: Told) -> None:
+    assert [one["messages"] for one in reported.rows] == [reported.expect["messages"]]
+    assert sum(one["output"] for one in reported.usage()) == reported.expect["tokens_out"]
 
 
-def of_c03(told: Told) -> None:
-    assert len(told.rows) == told.expect["sessions"]
+def of_c03(reported: Told) -> None:
+    assert len(reported.rows) == reported.expect["sessions"]
 
 
-def of_c04(told: Told) -> None:
-    assert (said(told), said(told, outside=True)) == (told.expect["live"], told.expect["removed"])
-
-
-def of_c05(told: Told) -> None:
-    assert len(told.rows) == told.expect["sessions"]
-    assert {"bad_zstd", "second_copy"} <= set(told.codes())
-
-
-def of_d01(told: Told) -> None:
-    rows = sorted(told.rows, key=lambda one: str(one["created"]))
-    assert (len(rows), [one["turns"] for one in rows]) == (told.expect["sessions"], told.expect["user_turns"])
-
-
-def of_g01(told: Told) -> None:
-    assert ids_on_the_line(told) == told.expect["live"]
-
-
-def of_g02(told: Told) -> None:
-    assert [one["text"] for messages in told.outside.values() for one in messages] == ["a", "b"]
-    assert told.texts() == ["c"]
-
-
-def of_p01(told: Told) -> None:
-    (row,) = told.rows
-    assert (row["title"], row["cwd"], row["health"]) == ("hi", "/home/u/proj", "lost_data")
-    assert {"nul_run", "stale_lock", "bad_document"} <= set(told.codes())
-    assert records_in(told, row) == told.expect["keep"]
-
-
-def of_s01(told: Told) -> None:
-    is_reported(told, "orphaned_call")
-
-
-def of_s02(told: Told) -> None:
-    is_reported(told, "orphaned_result")
-
-
-def of_s03(told: Told) -> None:
-    is_reported(told, "orphaned_call")
-    (problem,) = told.problems
-    assert all(call in problem["message"] for call in told.expect["unanswered"])
-
-
-def of_s04(told: Told) -> None:
-    is_reported(told, "repeated_call")
-
-
-def of_s06(told: Told) -> None:
-    is_reported(told, "empty_thinking")
-
-
-def of_s08(told: Told) -> None:
-    assert len(told.texts()) == told.expect["keep"]
-    assert "self_parent" in told.codes()
-
-
-def of_s10(told: Told) -> None:
-    assert len(told.texts()) == told.expect["keep"], "history before each boundary is on the line"
-    assert told.texts()[0] == "go"
-
-
-def of_s13(told: Told) -> None:
-    assert (len(told.rows), len(told.nested)) == (told.expect["sessions"], told.expect["subagents"])
-    assert {one["parent"] for one in told.nested} == {told.rows[0]["id"]}
-    assert told.stats["relations"] == {"root": 1, "fork": 0, "sub": 13}
-    tokens = sum(
-        one["input"] + one["output"] + one["cache_read"] + one["cache_write"] for one in told.usage()
+def of_c04(reported: Told) -> None:
+    assert (said(reported), said(reported, outside=True)) == (
+        reported.expect["live"],
+        reported.expect["removed"],
     )
-    assert tokens == sum(one["tokens"] for one in (*told.rows, *told.nested)) == 14 * 115
-    assert "orphan_meta" in told.codes()
 
 
-def of_title(told: Told) -> None:
-    assert [one["title"] for one in told.rows] == [told.expect["title"]]
+def of_c05(reported: Told) -> None:
+    assert len(reported.rows) == reported.expect["sessions"]
+    assert {"bad_zstd", "second_copy"} <= set(reported.codes())
 
 
-def of_s17(told: Told) -> None:
-    assert len(told.rows) == told.expect["sessions"]
-    assert told.codes() == ["id_clash"]
+def of_d01(reported: Told) -> None:
+    rows = sorted(reported.rows, key=lambda one: str(one["created"]))
+    assert (len(rows), [one["turns"] for one in rows]) == (
+        reported.expect["sessions"],
+        reported.expect["user_turns"],
+    )
 
 
-def of_s19(told: Told) -> None:
-    assert len({one["cwd"] for one in told.rows}) == told.expect["projects"]
-    assert len(told.stats["usage"]["projects"]) in (0, told.expect["projects"])
-    assert told.codes().count("shared_folder") == 2
+def of_g01(reported: Told) -> None:
+    assert ids_on_the_line(reported) == reported.expect["live"]
 
 
-def of_s20(told: Told) -> None:
-    (row,) = told.rows
+def of_g02(reported: Told) -> None:
+    assert [one["text"] for messages in reported.outside.values() for one in messages] == ["a", "b"]
+    assert reported.texts() == ["c"]
+
+
+def of_p01(reported: Told) -> None:
+    (row,) = reported.rows
+    assert (row["title"], row["cwd"], row["health"]) == ("hi", "/home/u/proj", "lost_data")
+    assert {"nul_run", "stale_lock", "bad_document"} <= set(reported.codes())
+    assert records_in(reported, row) == reported.expect["keep"]
+
+
+def of_s01(reported: Told) -> None:
+    is_reported(reported, "orphaned_call")
+
+
+def of_s02(reported: Told) -> None:
+    is_reported(reported, "orphaned_result")
+
+
+def of_s03(reported: Told) -> None:
+    is_reported(reported, "orphaned_call")
+    (problem,) = reported.problems
+    assert all(call in problem["message"] for call in reported.expect["unanswered"])
+
+
+def of_s04(reported: Told) -> None:
+    is_reported(reported, "repeated_call")
+
+
+def of_s06(reported: Told) -> None:
+    is_reported(reported, "empty_thinking")
+
+
+def of_s08(reported: Told) -> None:
+    assert len(reported.texts()) == reported.expect["keep"]
+    assert "self_parent" in reported.codes()
+
+
+def of_s10(reported: Told) -> None:
+    assert len(reported.texts()) == reported.expect["keep"], "history before each boundary is on the line"
+    assert reported.texts()[0] == "go"
+
+
+def of_s13(reported: Told) -> None:
+    assert (len(reported.rows), len(reported.nested)) == (
+        reported.expect["sessions"],
+        reported.expect["subagents"],
+    )
+    assert {one["parent"] for one in reported.nested} == {reported.rows[0]["id"]}
+    assert reported.stats["relations"] == {"root": 1, "fork": 0, "sub": 13}
+    tokens = sum(
+        one["input"] + one["output"] + one["cache_read"] + one["cache_write"] for one in reported.usage()
+    )
+    assert tokens == sum(one["tokens"] for one in (*reported.rows, *reported.nested)) == 14 * 115
+    assert "orphan_meta" in reported.codes()
+
+
+def of_title(reported: Told) -> None:
+    assert [one["title"] for one in reported.rows] == [reported.expect["title"]]
+
+
+def of_s17(reported: Told) -> None:
+    assert len(reported.rows) == reported.expect["sessions"]
+    assert reported.codes() == ["id_clash"]
+
+
+def of_s19(reported: Told) -> None:
+    assert len({one["cwd"] for one in reported.rows}) == reported.expect["projects"]
+    assert len(reported.stats["usage"]["projects"]) in (0, reported.expect["projects"])
+    assert reported.codes().count("shared_folder") == 2
+
+
+def of_s20(reported: Told) -> None:
+    (row,) = reported.rows
     assert row["cwd"] == "C:\\Users\\Ann\\proj"
-    (note,) = [one for one in told.problems if one["code"] == "other_folders"]
+    (note,) = [one for one in reported.problems if one["code"] == "other_folders"]
     assert "/mnt/c/Users/Ann/proj" in note["message"]
     assert "/home/ann/new/.worktrees/x" in note["message"]
 
 
-def of_s22(told: Told) -> None:
-    assert len(told.rows) == told.expect["sessions"]
-    agents = json.loads(told.run("doctor", "--json")[1])["agents"]
+def of_s22(reported: Told) -> None:
+    assert len(reported.rows) == reported.expect["sessions"]
+    agents = json.loads(reported.run("doctor", "--json")[1])["agents"]
     (found,) = [one for one in agents if one["kind"] == "claude_code"]
     assert (found["sessions"], len(found["leftovers"])) == (1, 2)
 
 
-def of_s23(told: Told) -> None:
-    (row,) = told.rows
-    assert any("[image]" in one["text"] for m in told.shown[row["id"]] for one in m["results"])
+def of_s23(reported: Told) -> None:
+    (row,) = reported.rows
+    assert any("[image]" in one["text"] for m in reported.shown[row["id"]] for one in m["results"])
     image = re.search(r'"data": ?"([^"]{200})', Path(row["path"]).read_text("utf-8"))
     assert image is not None
     found = [
-        json.loads(told.run("search", "--json", words)[1])["hits"] for words in (image[1][100:150], "I see")
+        json.loads(reported.run("search", "--json", words)[1])["hits"]
+        for words in (image[1][100:150], "I see")
     ]
     assert list(map(len, found)) == [0, 1]
 
 
-def of_s25(told: Told) -> None:
-    (row,) = told.rows
-    assert (row["messages"], "unknown_shape" in told.codes()) == (told.expect["keep"], True)
+def of_s25(reported: Told) -> None:
+    (row,) = reported.rows
+    assert (row["messages"], "unknown_shape" in reported.codes()) == (reported.expect["keep"], True)
 
 
-def of_s26(told: Told) -> None:
-    (note,) = [one for one in told.problems if one["code"] == "unknown_shape"]
-    assert note["message"].startswith(f"{told.expect['unknown']} records")
-    (row,) = told.rows
-    assert row["messages"] == told.expect["unknown"] + told.expect["keep"]
+def of_s26(reported: Told) -> None:
+    (note,) = [one for one in reported.problems if one["code"] == "unknown_shape"]
+    assert note["message"].startswith(f"{reported.expect['unknown']} records")
+    (row,) = reported.rows
+    assert row["messages"] == reported.expect["unknown"] + reported.expect["keep"]
 
 
 EXPECTED: dict[str, Callable[[Told], None]] = {
@@ -312,9 +324,11 @@ EXPECTED: dict[str, Callable[[Told], None]] = {
 
 
 @pytest.mark.lane("cases")
-@pytest.mark.parametrize("told", [one for one in cases() if not one.startswith(("A", "T"))], indirect=True)
-def test_sessions_of_agents(told: Told, request: pytest.FixtureRequest) -> None:
-    EXPECTED[request.node.callspec.id[:3]](told)
+@pytest.mark.parametrize(
+    "reported", [one for one in cases() if not one.startswith(("A", "T"))], indirect=True
+)
+def test_sessions_of_agents(reported: Told, request: pytest.FixtureRequest) -> None:
+    EXPECTED[request.node.callspec.id[:3]](reported)
 
 
 @pytest.mark.lane("cases")

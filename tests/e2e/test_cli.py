@@ -149,7 +149,7 @@ def test_a_list_shows_what_has_changed_since_it_was_remembered(
     make(ROOT.replace("3f", "4a", 1), *old, name="A new one", project="-home-u-new", age=timedelta(hours=9))
     assert run("list").out.splitlines()[3].endswith("A new one")
 
-    # A project that nobody remembers is there all the same, and one that is gone is not.
+    # A project that is not remembered exists all the same, and one that is gone does not.
     make(NESTED, project="-home-u-late")
     assert [one["id"] for one in run("list", "--project", "late", "--json").json] == [NESTED]
     shutil.rmtree(folder)
@@ -403,7 +403,7 @@ def test_show_folds_long_results_and_says_by_how_much(make: Make, run: Run) -> N
     assert len(full) == 50
 
 
-def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: Run, home: Path) -> None:
+def test_show_names_unanswered_calls_and_results_without_a_call(make: Make, run: Run, home: Path) -> None:
     make(ROOT, HELLO, CALL, DONE, {**RESULT, "tool_call_id": "t9"})
     result = run("show", ROOT)
     assert "▸ bash  pytest -q  ✗ no result" in result.out.splitlines()
@@ -498,7 +498,7 @@ def test_show_a_session_without_a_transcript(make: Make, run: Run) -> None:
     [(b"\x1f\x8b\x08\0" + bytes(range(256)), "gzip"), (b"\x28\xb5\x2f\xfd" + bytes(99), "zstd"),
      ("{}\n".encode("utf-16"), "UTF-16")],
 )  # fmt: skip
-def test_what_is_no_text_is_named(run: Run, tmp_path: Path, data: bytes, words: str) -> None:
+def test_what_is_not_text_is_named(run: Run, tmp_path: Path, data: bytes, words: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(data)
     shown = run("show", str(file), bare=True)
@@ -527,7 +527,7 @@ def test_check_of_healthy_sessions(make: Make, run: Run) -> None:
     assert result.out.startswith("✓ 2 sessions checked, nothing is damaged")
 
 
-def test_check_tells_what_where_and_what_to_do(make: Make, run: Run) -> None:
+def test_check_reports_what_where_and_what_to_do(make: Make, run: Run) -> None:
     folder = make(ROOT)
     make(OTHER, HELLO, CALL)
     with (folder / "transcript.jsonl").open("ab") as file:
@@ -624,7 +624,7 @@ def test_json_is_harmless_and_still_says_exactly_what_was_stored(make: Make, run
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text here")
-def test_a_name_that_is_no_utf8(make: Make, home: Path) -> None:
+def test_a_name_that_is_not_utf8(make: Make, home: Path) -> None:
     make(os.fsdecode(b"caf\xe9"))
     listed = real("list", "--home", str(home), "--json")
     assert json.loads(listed.stdout)[0]["id"] == "caf\udce9"
@@ -691,7 +691,7 @@ def test_an_ambiguous_id_lists_what_it_may_mean(make: Make, run: Run) -> None:
     ]
 
 
-def test_the_same_id_in_two_projects_is_told_apart_by_its_folder(make: Make, run: Run) -> None:
+def test_the_same_id_in_two_projects_is_distinguished_by_its_folder(make: Make, run: Run) -> None:
     make(ROOT)
     folder = make(ROOT, HELLO, project="-home-u-web")
     assert run("show", ROOT).code == 12
@@ -736,7 +736,7 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_of_a_project_that_may_not_be_looked_into_nobody_says_that_there_is_none(
+def test_an_unreadable_project_is_not_reported_as_missing(
     make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     make(ROOT)
@@ -812,7 +812,7 @@ def test_json_lines_that_are_damaged_throughout_are_still_reported_line_by_line(
     assert "not_text" not in codes
 
 
-def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_reported_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     make(ROOT)
     monkeypatch.setattr("sessionary.workspace.documents.of_summary", lambda *_: 1 / 0)
     result = run("list", "--json")
@@ -825,7 +825,7 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     assert main(["--debug", "list", "--home", str(make(OTHER).parents[3])]) == 1
 
 
-def test_an_interrupt_while_the_program_is_being_loaded_is_told_as_any_other() -> None:
+def test_an_interrupt_while_the_program_is_being_loaded_is_reported_as_any_other() -> None:
     code = """
 import sys
 class Interrupted:
@@ -886,7 +886,7 @@ def test_exit_codes_of_a_real_process(make: Make, home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no SIGPIPE")
-def test_a_reader_that_goes_away_is_no_error(make: Make, home: Path) -> None:
+def test_a_reader_that_goes_away_is_not_an_error(make: Make, home: Path) -> None:
     make(ROOT, *[{"role": "user", "content": "x" * 1000}] * 2000)
     with subprocess.Popen(
         [*COMMAND, "show", ROOT, "--home", str(home)], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -101,8 +101,8 @@ def test_persona_mode_and_phase_can_be_set_alone(run: Run, talk: BrainstormStore
     )
     session = on_disk(talk, "feature-auth")
     assert (session["mode"], session["party_active"], session["iteration"]) == ("party", True, 3)
-    told = run("update", "feature-auth", "--phase", "convergent", "--ems", "71", "--json").json
-    assert (told["phase"], told["ems"], told["persona"], told["mode"]) == (
+    reported = run("update", "feature-auth", "--phase", "convergent", "--ems", "71", "--json").json
+    assert (reported["phase"], reported["ems"], reported["persona"], reported["mode"]) == (
         "convergent",
         71,
         "sparring",
@@ -305,8 +305,8 @@ def test_the_json_is_as_documented(run: Run, talk: BrainstormStore) -> None:
         (["finish"], {"undo"}),
         (["reopen"], {"undo"}),
     ):
-        told = run(words[0], "feature-auth", *words[1:], "--json").json
-        assert set(told) == session - {"document"} | more, words
+        reported = run(words[0], "feature-auth", *words[1:], "--json").json
+        assert set(reported) == session - {"document"} | more, words
     started = session - {"document"} | {"action", "found"}
     assert set(run("start", "feature-auth", "--resume", "--json").json) == started
     assert set(run("start", "b", "--json").json) == started | {"archived", "undo"}
@@ -318,7 +318,7 @@ def test_the_json_is_as_documented(run: Run, talk: BrainstormStore) -> None:
     assert (row["messages"], row["turns"]) == (6, 3)
 
 
-def test_status_tells_axes_and_those_that_are_weak(run: Run) -> None:
+def test_status_reports_axes_and_those_that_are_weak(run: Run) -> None:
     axes = ("Clarte=85", "profondeur=52", "Couverture=55", "Decisions=58", "Actionnabilite=32")
     run("start", "a", *(word for axis in axes for word in ("--axis", axis)))
     said = run("status", "a")
@@ -397,7 +397,7 @@ def test_no_line_is_wider_than_eighty_cells(run: Run, store: BrainstormStore) ->
 def test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess(
     run: Run, talk: BrainstormStore
 ) -> None:
-    """Section "Load Session (Auto-detect)", nobody who cannot be asked decides by guess."""
+    """Section "Load Session (Auto-detect)", without a terminal no guess is made."""
     before = files(talk.folder)
     said = run("start", "feature-auth")
     assert said.code == 11
@@ -442,7 +442,7 @@ def test_a_launch_cleans_up(run: Run, store: BrainstormStore) -> None:
 # -- upkeep
 
 
-def test_cleanup_tells_first_then_moves_and_brings_back(run: Run, store: BrainstormStore) -> None:
+def test_cleanup_reports_first_then_moves_and_brings_back(run: Run, store: BrainstormStore) -> None:
     """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     store.create("old", now=LONG_AGO)
     store.finish("old", now=LONG_AGO)

@@ -90,8 +90,8 @@ def test_a_repair_says_last_what_it_could_not_bring_back(
     path = home / "projects" / "-p" / "sessions" / "s1" / "transcript.jsonl"
     path.write_bytes(path.read_bytes().replace(b"hello", b"h\xffllo"))
     assert main(["repair", "--home", str(home), "s1"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[-1].strip() == "could not be recovered: 1 B of line 1"
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[-1].strip() == "could not be recovered: 1 B of line 1"
     assert "h\ufffdllo" in path.read_text()
     assert main(["undo", "--home", str(home), "s1"]) == 0
     assert main(["repair", "--home", str(home), "s1", "--bad-bytes", "drop", "--json"]) == 0

@@ -57,7 +57,7 @@ def planned(store: FeatureStore) -> FeatureStore:
 
 
 def files(store: FeatureStore) -> dict[str, bytes]:
-    """All that is kept, locks left out: taking one is no change."""
+    """All that is kept, locks left out: taking one is not a change."""
     return {
         str(path.relative_to(store.home)): path.read_bytes()
         for path in store.home.rglob("*")
@@ -99,7 +99,7 @@ def test_a_plan_is_read_from_a_file_and_printed(run: Run, store: FeatureStore, t
     assert run("plan", FEATURE, "--json").json["phases"][0]["tasks"][0]["task_id"] == "T1"
 
 
-def test_every_fault_of_a_plan_is_told_at_once(run: Run, store: FeatureStore, tmp_path: Path) -> None:
+def test_every_fault_of_a_plan_is_reported_at_once(run: Run, store: FeatureStore, tmp_path: Path) -> None:
     store.create(FEATURE)
     before = files(store)
     file = tmp_path / "plan.json"
@@ -204,7 +204,7 @@ def test_a_feature_rests_goes_on_ends_and_is_put_away(run: Run, planned: Feature
 # -- reading
 
 
-def test_status_tells_progress_and_counts(run: Run, planned: FeatureStore) -> None:
+def test_status_reports_progress_and_counts(run: Run, planned: FeatureStore) -> None:
     planned.task(FEATURE, "T1", "in_progress")
     planned.task(FEATURE, "T1", "completed")
     planned.append(FEATURE, {"command": "build", "error": "no compiler", "duration_ms": 1500})
@@ -711,10 +711,10 @@ def test_a_repair_of_a_history_says_last_what_it_could_not_bring_back(
     with open(history, "ab") as file:
         file.write(b'{"timestamp": "2025-01-09T10:00:00Z", "command": "caf\xe9"}\n')
     line = history.read_bytes().count(b"\n")
-    told = run("repair", FEATURE, "--rewrite-history")
-    assert told.code == 0
-    assert told.out.splitlines()[-1].strip() == f"could not be recovered: 1 B of line {line}"
-    assert "--bad-bytes drop" in " ".join(told.out.split())
+    reported = run("repair", FEATURE, "--rewrite-history")
+    assert reported.code == 0
+    assert reported.out.splitlines()[-1].strip() == f"could not be recovered: 1 B of line {line}"
+    assert "--bad-bytes drop" in " ".join(reported.out.split())
     assert "caf\ufffd" in history.read_text()
     assert "not_recovered" in run("validate", FEATURE, "--notes").out
     with open(history, "ab") as file:
@@ -733,9 +733,9 @@ def test_hint_message_and_exit_code_of_a_repair_agree(run: Run, planned: Feature
     assert found.code == 13
     remedy = f"sessionary feature repair {FEATURE} --rewrite-history"
     assert remedy in " ".join(found.out.split())
-    told = run("repair", FEATURE)
-    assert told.code == 3
-    assert "nothing to repair" not in told.out
-    assert remedy in " ".join(told.err.split())
+    reported = run("repair", FEATURE)
+    assert reported.code == 3
+    assert "nothing to repair" not in reported.out
+    assert remedy in " ".join(reported.err.split())
     assert run("repair", FEATURE, "--rewrite-history").code == 0
     assert run("validate", FEATURE).code == 0

@@ -202,7 +202,7 @@ def test_a_name_tags_and_a_star_are_taken_away(run: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("tag", ["", "a b", "a,b", "#", "a\x1b"])
-def test_what_is_no_tag(run: Run, tag: str) -> None:
+def test_what_is_not_a_tag(run: Run, tag: str) -> None:
     failed = run("tag", CACHE, tag)
     assert (failed.code, failed.out) == (12, "")
 

@@ -29,8 +29,8 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def say(*words: str) -> tuple[int, str, str]:
         code = main(list(words))
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        reported = capsys.readouterr()
+        return code, reported.out, reported.err
 
     return say
 
@@ -109,17 +109,17 @@ def test_a_search_looks_into_brainstorms(say: Say) -> None:
 
 
 def unsearched(say: Say) -> tuple[list[str], str]:
-    """The sessions of which a search says as JSON that it did not see all, and what it tells a person."""
+    """The sessions of which a search says as JSON that it did not see all, and what it prints for a user."""
     _, out, _ = say("search", "kind", "--json")
     return [problem["session"] for problem in json.loads(out)["problems"]], say("search", "kind")[2]
 
 
-def test_a_search_tells_of_a_brainstorm_that_it_cannot_read(say: Say) -> None:
+def test_a_search_reports_a_brainstorm_that_it_cannot_read(say: Say) -> None:
     assert unsearched(say)[0] == []
     Path(BrainstormStore(Path.cwd()).path(SLUG)).write_bytes(b"session: [1\n")
-    sessions, told = unsearched(say)
+    sessions, reported = unsearched(say)
     assert sessions == [SLUG]
-    assert f"1 damaged place not searched; run `sessionary check {SLUG}` for details\n" in told
+    assert f"1 damaged place not searched; run `sessionary check {SLUG}` for details\n" in reported
 
 
 def test_a_search_names_the_session_of_a_breadcrumb_that_it_cannot_read(say: Say) -> None:
@@ -129,9 +129,9 @@ def test_a_search_names_the_session_of_a_breadcrumb_that_it_cannot_read(say: Say
     (folder / "20260301_090000_000000.json").write_bytes(b'{"prompt": "kind')
     os.utime(folder / "20260301_090000_000000.json", (0, 0))
     (folder / "20260301_090000_000001.json").mkdir()
-    sessions, told = unsearched(say)
+    sessions, reported = unsearched(say)
     assert sessions == [session_id] * 2
-    assert f"2 damaged places not searched; run `sessionary check {session_id}` for details\n" in told
+    assert f"2 damaged places not searched; run `sessionary check {session_id}` for details\n" in reported
 
 
 def test_show_names_a_command_that_can_be_copied(say: Say) -> None:
@@ -173,7 +173,7 @@ def test_a_brainstorm_and_a_feature_are_shown_in_words(say: Say) -> None:
     assert (shown["role"], shown["text"], shown["turn"]) == ("command", "plan the form", 1)
 
 
-def test_a_history_is_no_log_of_events(say: Say) -> None:
+def test_a_history_is_not_a_log_of_events(say: Say) -> None:
     history = Path.cwd() / ".ai-session" / "login-2026-01-02" / "history.jsonl"
     code, out, err = say("events", str(history))
     assert (code, out) == (18, "")
@@ -191,7 +191,7 @@ def test_a_file_of_a_feature_leads_to_the_feature(say: Say, name: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "show", "events"])
-def test_yaml_that_is_no_session_is_refused_and_not_called_damaged(say: Say, command: str) -> None:
+def test_yaml_that_is_not_a_session_is_refused_and_not_called_damaged(say: Say, command: str) -> None:
     code, out, err = say(command, str(Path.cwd() / ".ai-session" / "active-features.yaml"))
     assert (code, out) == (12, "")
     assert "is YAML but not a known session" in err

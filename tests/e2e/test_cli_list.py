@@ -100,7 +100,7 @@ def test_projects_are_called_by_their_path(run: Run, tmp_path: Path) -> None:
     assert (unknown.code, unknown.err.splitlines()[1:3]) == (10, ["  ~/code/app", "  ~/code/gone"])
 
 
-def test_two_folders_of_one_name_are_told_apart_by_the_sessions(run: Run, tmp_path: Path) -> None:
+def test_two_folders_of_one_name_are_distinguished_by_the_sessions(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code-app").mkdir()  # its sessions would lie in the folder of ~/code/app
     slug = path_slug(f"{tmp_path}/code/app")
     assert project_paths(str(tmp_path / ".amplifier"), [slug]) == {slug: f"{tmp_path}/code/app"}

@@ -88,7 +88,7 @@ def test_latest_is_understood_wherever_an_id_is(run: Run) -> None:
 
 
 def test_latest_of_a_command_for_agents_is_a_session_of_an_agent(run: Run) -> None:
-    then = 1_700_000_000  # older than all that lies in the project
+    then = 1_700_000_000  # older than everything in the project
     folder = Path.home() / ".amplifier" / "projects" / "-p" / "sessions" / ROOT
     for path in (*folder.iterdir(), folder):
         os.utime(path, (then, then))

@@ -177,7 +177,7 @@ def test_damage_at_which_a_strict_reader_stops_is_reported(
 
 
 @pytest.mark.parametrize("stated", ["--yolo", "--resume=--yolo", "a\nb", "--a=b"])
-def test_an_id_that_a_session_states_is_no_option(
+def test_an_id_that_a_session_states_is_not_an_option(
     home: Path, capsys: pytest.CaptureFixture[str], stated: str
 ) -> None:
     chats = home / ".gemini" / "tmp" / "app" / "chats"
@@ -187,7 +187,7 @@ def test_an_id_that_a_session_states_is_no_option(
     assert "cannot be passed to a program" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_absolute_path_counts_as_missing(
+def test_a_folder_that_is_not_an_absolute_path_counts_as_missing(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = talk(home, "Fix it", "Done.")

@@ -214,7 +214,7 @@ def test_a_search_without_a_hit_says_so_and_ends_with_1(make: Make, run: Run) ->
     assert result.err.startswith("No hits in 1 session (")
 
 
-def test_damage_is_told_and_stops_nothing(make: Make, run: Run, home: Path) -> None:
+def test_damage_is_reported_and_stops_nothing(make: Make, run: Run, home: Path) -> None:
     folder = make()
     with (folder / "transcript.jsonl").open("ab") as file:
         file.write(b'{"role": "user", "content": "race\n' + lines(HELLO))
@@ -298,7 +298,7 @@ def test_a_huge_result_is_folded_without_breaking_it_into_lines(make: Make, run:
     assert out[-1] == "Done."
 
 
-def test_a_huge_message_beside_the_one_that_is_asked_for_is_cut_and_that_is_told(
+def test_a_huge_message_beside_the_one_that_is_asked_for_is_cut_and_that_is_reported(
     make: Make, run: Run
 ) -> None:
     huge = {"role": "user", "content": "word " * 400_000 + "END"}
@@ -488,7 +488,7 @@ def test_tokens_and_cost(make: Make, run: Run) -> None:
     assert (total["responses"], total["cost_usd"], total["without_cost"]) == (3, "0.0130", 1)
 
 
-def test_damaged_events_are_told(make: Make, run: Run) -> None:
+def test_damaged_events_are_reported(make: Make, run: Run) -> None:
     folder = make(events=EVENTS)
     with (folder / "events.jsonl").open("ab") as file:
         file.write(b'{"torn\n' + lines(EVENTS[0]))
@@ -565,8 +565,10 @@ def test_the_tree_in_json(make: Make, run: Run) -> None:
     make(OTHER, HELLO, parent_id=OTHER)
     rows = {row["id"]: row for row in run("tree", "--jsonl").rows}
     assert rows == {row["id"]: row for row in run("tree", "--json").json}
-    told = {name: [row[key] for key in ("relation", "depth", "orphan", "loop")] for name, row in rows.items()}
-    assert told == {
+    reported = {
+        name: [row[key] for key in ("relation", "depth", "orphan", "loop")] for name, row in rows.items()
+    }
+    assert reported == {
         ROOT: ["root", 0, False, False],
         SPAWNED: ["sub", 1, False, False],
         OTHER: ["fork", 0, False, True],
@@ -584,7 +586,7 @@ def test_the_tree_on_a_terminal_that_knows_only_ascii(make: Make, home: Path) ->
     assert sorted(line[:2] for line in done.stdout.decode("ascii").splitlines()[2:]) == ["` ", "| "]
 
 
-def test_projects_are_told_apart_if_there_are_several(make: Make, run: Run) -> None:
+def test_projects_are_distinguished_if_there_are_several(make: Make, run: Run) -> None:
     make(ROOT)
     make(OTHER, HELLO, project="-home-u-web")
     assert {"-home-u-app", "-home-u-web"} < set(run("tree").out.splitlines())
@@ -656,7 +658,7 @@ def test_stats_of_a_time(make: Make, run: Run) -> None:
     assert document["costs"]["total"]["responses"] == 1
 
 
-def test_damaged_logs_are_told(make: Make, run: Run) -> None:
+def test_damaged_logs_are_reported(make: Make, run: Run) -> None:
     folder = make(ROOT, events=EVENTS)
     (folder / "events.jsonl").write_bytes(b'{"event": "llm:response", "torn\n' + lines(*EVENTS))
     result = run("stats", "--events")

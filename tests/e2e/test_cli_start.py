@@ -38,6 +38,6 @@ def test_a_mistyped_command_is_answered_with_the_one_it_may_mean(
 
 def test_a_word_like_no_command_gets_no_guess(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["xqqq"]) == 2
-    told = capsys.readouterr().err
-    assert "No such command 'xqqq'." in told
-    assert "Did you mean" not in told
+    reported = capsys.readouterr().err
+    assert "No such command 'xqqq'." in reported
+    assert "Did you mean" not in reported

@@ -29,7 +29,7 @@ Tree = dict[str, bytes | None]
 
 
 def turn(number: int, *, answered: bool = True) -> list[dict[str, Any]]:
-    """Question, call, result and answer; without a result where nobody answered."""
+    """Question, call, result and answer; without a result where the call was not answered."""
     time = {"timestamp": f"2026-03-01T09:0{number}:00.000+00:00"}
     call = {"id": f"t{number}", "tool": "bash", "arguments": {"command": f"make step-{number}"}}
     said: list[dict[str, Any]] = [
@@ -147,8 +147,8 @@ def test_fork_prints_the_new_id_and_leaves_the_parent_alone(
     folder = make(name="Login")
     before = content(folder)
     done = run("fork", "3f0c", "--turn", "2")
-    new_id, *told = done.out.splitlines()
-    assert told == [f"  the first 2 turns of {ROOT}", "  8 messages, 4 events"]
+    new_id, *reported = done.out.splitlines()
+    assert reported == [f"  the first 2 turns of {ROOT}", "  8 messages, 4 events"]
     assert done.code == 0
     assert content(folder) == before
     assert (folder.parent / new_id / "transcript.jsonl").read_bytes() == lines(*turn(1), *turn(2))
@@ -180,7 +180,7 @@ def test_fork_as_json_with_every_option(make: Make, run: Run) -> None:
     assert json.loads((path / "metadata.json").read_text())["name"] == "Other way"
 
 
-def test_fork_does_with_open_calls_what_it_is_told(make: Make, run: Run) -> None:
+def test_fork_treats_open_calls_as_the_option_says(make: Make, run: Run) -> None:
     folder = make(messages=[*turn(1), *turn(2, answered=False)])
 
     def forked(rule: str) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ def test_a_fork_that_the_original_will_not_list_says_so(make: Make, run: Run) ->
     assert "does not list it" not in run("fork", ROOT, "--id", "my-fix").err
 
 
-def test_a_fork_tells_what_of_its_parent_could_not_be_read(make: Make, run: Run) -> None:
+def test_a_fork_reports_what_of_its_parent_could_not_be_read(make: Make, run: Run) -> None:
     make(**DAMAGED)
     done = run("fork", ROOT)
     assert "could not be read, and were not copied:" in done.out
@@ -271,12 +271,12 @@ def test_a_dry_rewind_shows_the_turns_that_would_go(make: Make, run: Run) -> Non
         "  4 messages would stay",
     ]
     assert done.err == "Nothing was written.\n"
-    told = run("rewind", ROOT, "1", "--dry-run", "--json").json
-    assert [(one["turn"], one["index"], one["text"]) for one in told["would_go"]] == [
+    reported = run("rewind", ROOT, "1", "--dry-run", "--json").json
+    assert [(one["turn"], one["index"], one["text"]) for one in reported["would_go"]] == [
         (2, 4, "Question 2"),
         (3, 8, "Question 3"),
     ]
-    assert (told["undo"], told["dry_run"]) == (None, True)
+    assert (reported["undo"], reported["dry_run"]) == (None, True)
 
 
 # repair
@@ -344,7 +344,7 @@ def test_the_last_turn_is_closed_when_asked_for(make: Make, run: Run) -> None:
     assert stored == ["user", "assistant", "tool", "assistant"]
 
 
-def test_repair_tells_what_it_took_metadata_from(make: Make, run: Run) -> None:
+def test_repair_reports_what_it_took_metadata_from(make: Make, run: Run) -> None:
     folder = make(files={"metadata.json.backup": b'{"session_id": "x", "name": "Old"}'})
     (folder / "metadata.json").write_bytes(b"{")
     done = run("repair", ROOT)
@@ -516,7 +516,7 @@ def test_undo_without_an_id_names_the_last_change_of_all_and_asks(
     for words in (
         [],
         ["--json"],
-    ):  # nobody can be asked, and the change may be of another session than is meant
+    ):  # no user can be asked, and the change may be of another session than is meant
         refused = run("undo", *words)
         assert (refused.code, refused.out) == (2, "")
         assert f"the last change is the trash of {OTHER}, undone by `sessionary undo" in refused.err
@@ -646,7 +646,7 @@ def test_a_dry_run_writes_nothing(make: Make, run: Run, home: Path, words: list[
         assert done.json["undo"] is None
 
 
-def test_a_dry_fork_tells_what_it_would_hold_and_refuses_what_it_would(make: Make, run: Run) -> None:
+def test_a_dry_fork_reports_what_it_would_hold_and_refuses_what_it_would(make: Make, run: Run) -> None:
     make(messages=[*turn(1), *turn(2, answered=False)])
     make("taken")
     assert run("fork", ROOT, "--dry-run").out.splitlines() == [
@@ -656,8 +656,8 @@ def test_a_dry_fork_tells_what_it_would_hold_and_refuses_what_it_would(make: Mak
         "  Agent: I look.",
         "  1 tool call without a result would get one",
     ]
-    told = run("fork", ROOT, "--dry-run", "--turn", "1", "--json").json
-    assert (told["turn"], told["turns"], told["messages"], told["incomplete"]) == (1, 2, 4, 0)
+    reported = run("fork", ROOT, "--dry-run", "--turn", "1", "--json").json
+    assert (reported["turn"], reported["turns"], reported["messages"], reported["incomplete"]) == (1, 2, 4, 0)
     assert run("fork", ROOT, "--dry-run", "--id", "taken").code == 11
     assert run("fork", ROOT, "--dry-run", "--on-incomplete", "error").code == 12
     assert run("fork", ROOT, "--dry-run", "--turn", "3").code == 12
@@ -667,7 +667,7 @@ def test_a_dry_fork_tells_what_it_would_hold_and_refuses_what_it_would(make: Mak
 
 
 @pytest.mark.parametrize("command", [["fork"], ["rewind"], ["repair"], ["restore-backup"], ["trash"]])
-def test_what_is_no_session_is_refused_and_nothing_changes(
+def test_what_is_not_a_session_is_refused_and_nothing_changes(
     make: Make, run: Run, home: Path, tmp_path: Path, command: list[str]
 ) -> None:
     make()
@@ -869,9 +869,9 @@ def test_a_folder_that_may_only_be_read(make: Make, run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["fork", "rewind", "repair", "restore-backup", "trash", "undo"])
 def test_the_help_has_an_example(run: Run, name: str) -> None:
-    told = run(name, "-h")
-    assert told.code == 0
-    assert f"Examples:\n    sessionary {name}" in told.out
+    reported = run(name, "-h")
+    assert reported.code == 0
+    assert f"Examples:\n    sessionary {name}" in reported.out
 
 
 class Shut(OsFs):

@@ -500,8 +500,8 @@ def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
     assert found["removed"] == 0
     assert desk.json("gc")["blocks"] == 2
     assert desk.json("gc", "--remove")["removed"] == 0, "all of it is younger than a month"
-    told = desk.run("gc", "--remove", "--days", "1")
-    assert "removed 0 blocks" in told.out
+    reported = desk.run("gc", "--remove", "--days", "1")
+    assert "removed 0 blocks" in reported.out
     assert desk.json("gc")["blocks"] == 2
     for days in ("0.5", "1e6", "inf", "nan", "many"):
         assert desk.run("gc", "--remove", "--days", days).code == 2, days
@@ -527,8 +527,8 @@ def test_what_is_old_is_removed_and_what_was_cut_off_is_looked_after_by_the_next
         remote.put_block(space, lost, b"left over")
         mine = "WHERE tenant = %s"
         raw.execute(f"UPDATE sessionary.blocks SET put_at = now() - interval '40 days' {mine}", [tenant])
-        told = desk.run("gc", "--remove")
-        assert (told.code, told.out.splitlines()[-1]) == (0, "✓ removed 1 block (9 B)")
+        reported = desk.run("gc", "--remove")
+        assert (reported.code, reported.out.splitlines()[-1]) == (0, "✓ removed 1 block (9 B)")
         (copy,) = (desk.root / "state").rglob(f"{lost}.*")
         assert copy.read_bytes() == b"left over"
         found = raw.execute(f"SELECT id, data FROM sessionary.blocks {mine}", [tenant]).fetchall()
@@ -637,7 +637,7 @@ def test_nothing_is_carried_before_something_was_set_up(machines: tuple[Machine,
         assert "sync init" in refused.err
 
 
-def test_damaged_settings_are_told_with_their_place(machines: tuple[Machine, Machine]) -> None:
+def test_damaged_settings_are_reported_with_their_place(machines: tuple[Machine, Machine]) -> None:
     desk = machines[0]
     path = desk.root / "config" / "sessionary" / "sync.json"
     path.parent.mkdir(parents=True)
@@ -651,7 +651,7 @@ def test_damaged_settings_are_told_with_their_place(machines: tuple[Machine, Mac
 @pytest.mark.lane("s3")
 @pytest.mark.lane("sigkill")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_watch_sends_and_brings_until_it_is_told_to_end(on_s3: tuple[Machine, Machine], number: int) -> None:
+def test_watch_pushes_and_pulls_until_it_is_stopped(on_s3: tuple[Machine, Machine], number: int) -> None:
     desk, laptop = on_s3
     laptop.say("from there", session="another")
     laptop.json("push")
@@ -700,7 +700,7 @@ def test_the_demo_needs_no_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.lane("s3")
-def test_what_lies_in_the_project_is_carried_into_the_other_clone(on_s3: tuple[Machine, Machine]) -> None:
+def test_what_is_in_the_project_is_carried_into_the_other_clone(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3
     feature = FeatureStore(desk.project).create(
         "sign-in-2025-01-09", name="Sign in", description="With OAuth"
@@ -831,7 +831,9 @@ def test_a_settings_file_that_was_named_must_be_there(
 # -- what went wrong, and what leads out of it
 
 
-def test_a_kind_of_session_that_this_version_does_not_know_is_told(on_s3: tuple[Machine, Machine]) -> None:
+def test_a_kind_of_session_that_this_version_does_not_know_is_reported(
+    on_s3: tuple[Machine, Machine],
+) -> None:
     desk, _ = on_s3
     desk.say("hello")
     desk.run("push")
@@ -889,12 +891,12 @@ def test_a_wrong_password_has_one_exit_code_and_one_hint_in_every_command(
     server, address, remedy = refusing(kind)
     settings = desk.root / "config" / "sessionary" / "sync.json"
     with server:
-        told = json.loads(settings.read_text()) | {"remote": address(server)}
-        told["options"] = {"endpoint": server.endpoint, "region": "us-east-1"} if kind == "s3" else {}
-        settings.write_text(json.dumps(told))
+        reported = json.loads(settings.read_text()) | {"remote": address(server)}
+        reported["options"] = {"endpoint": server.endpoint, "region": "us-east-1"} if kind == "s3" else {}
+        settings.write_text(json.dumps(reported))
         found = {command: desk.run(command) for command in ASKING}
         init = desk.run(
-            "init", told["remote"], "--tenant", "ada", "--replace", *option_words(told["options"])
+            "init", reported["remote"], "--tenant", "ada", "--replace", *option_words(reported["options"])
         )
     for command, result in {**found, "init": init}.items():
         assert result.code == RemoteError.exit_code, (command, result)
@@ -919,7 +921,7 @@ def test_init_refuses_a_server_that_can_only_be_read(machines: tuple[Machine, Ma
     assert json.loads((laptop.root / "config" / "sessionary" / "sync.json").read_text())["remote"] == address
 
 
-def test_damage_is_held_back_told_on_both_machines_and_settled(on_s3: tuple[Machine, Machine]) -> None:
+def test_damage_is_held_back_reported_on_both_machines_and_settled(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3
     desk.say("one", "two", "three")
     desk.json("push")
@@ -930,9 +932,13 @@ def test_damage_is_held_back_told_on_both_machines_and_settled(on_s3: tuple[Mach
     os.truncate(transcript, 0)
     for machine, where, first in ((desk, "here", "push"), (laptop, "elsewhere", "pull")):
         for command in (first, "push", "pull", "status"):
-            told = machine.run(command, "--json", *(["--quiet", "0"] if command == "pull" else []))
-            (session,) = told.json["sessions"]
-            assert (told.code, session["standing"], told.json["counts"]) == (3, "held_back", {"held_back": 1})
+            reported = machine.run(command, "--json", *(["--quiet", "0"] if command == "pull" else []))
+            (session,) = reported.json["sessions"]
+            assert (reported.code, session["standing"], reported.json["counts"]) == (
+                3,
+                "held_back",
+                {"held_back": 1},
+            )
             (held,) = session["held"]
             assert (held["file"], held["where"]) == ("transcript.jsonl", where)
             assert held["why"] in session["note"]
@@ -997,10 +1003,10 @@ def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Mach
     assert "not on the remote yet" in laptop.run("pull").out
     counted = desk.run("gc")
     assert (counted.code, "1 block missing" in counted.out) == (3, True)
-    told = desk.run("check")
-    assert told.code == 13
-    assert "missing: block 1 of 1 of transcript.jsonl" in told.out
-    assert "sessionary sync check --repair" in told.out + told.err
+    reported = desk.run("check")
+    assert reported.code == 13
+    assert "missing: block 1 of 1 of transcript.jsonl" in reported.out
+    assert "sessionary sync check --repair" in reported.out + reported.err
     (one,) = json.loads(desk.run("check", "--json").out)["sessions"]
     assert (one["state"], [fault["what"] for fault in one["faults"]]) == ("damaged", ["missing"])
     healed = desk.run("check", "--repair")
@@ -1041,15 +1047,15 @@ def test_what_is_said_after_trash_is_true_though_the_store_was_emptied(
     assert desk.json("status")["counts"] == {"never": 2}
     assert main(["trash", "--home", str(desk.home), "a"]) == 0
     desk._read()
-    told = desk.run("push")
-    assert told.code == 0
+    reported = desk.run("push")
+    assert reported.code == 0
     assert [
-        line.split()[:2] for line in told.out.splitlines() if line.startswith("  ") and line[2] != " "
+        line.split()[:2] for line in reported.out.splitlines() if line.startswith("  ") and line[2] != " "
     ] == [
         ["pushed", "b"],
         ["trashed", "a"],
     ]
-    assert "brings it back" not in told.out
+    assert "brings it back" not in reported.out
     assert standings(laptop.json("pull", "--quiet", "0")) == {"a": "trashed", "b": "in_step"}
     desk.json("pull")
     assert (desk.names(), laptop.names()) == (["b"], ["b"])

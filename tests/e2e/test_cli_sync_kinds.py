@@ -60,7 +60,7 @@ def push(machine: Machine) -> dict[str, str]:
 
 
 def carried(machine: Machine) -> dict[str, bytes]:
-    """Every file that the policies want to be alike on both machines, wherever the clone lies."""
+    """Every file that the policies want to be alike on both machines, wherever the clone is."""
     places = {"home": machine.sessions, "project": machine.project}
     aside = re.compile(
         r"\.(lock|owner|backup|(conflict|original)-\w+)\b|(^|/)\.(?!ai-session|project-memory)|README\.md$"
@@ -213,7 +213,7 @@ def part(desk: Machine, laptop: Machine) -> None:
 
 
 def follow(machine: Machine, words: str, code: int = 0) -> Result:
-    """Run a command line as it was told, which must be fit for a shell."""
+    """Run a command line as it was printed, which must be fit for a shell."""
     name, *arguments = shlex.split(words)
     if name != "sessionary":
         subprocess.run([name, *arguments], check=True)
@@ -229,7 +229,7 @@ def commands(row: Any) -> dict[str, str]:
 
 @pytest.mark.lane("s3")
 @pytest.mark.parametrize("keep", ["mine", "theirs"])
-def test_the_commands_that_are_told_part_settle_a_session_in_two_versions(both: Machines, keep: str) -> None:
+def test_the_reported_commands_settle_a_session_in_two_versions(both: Machines, keep: str) -> None:
     desk, laptop = both
     part(desk, laptop)
     [row] = desk.json("resolve")
@@ -307,7 +307,7 @@ def change_plans(desk: Machine, laptop: Machine) -> Path:
 @pytest.mark.parametrize(
     ("keeps", "words"), [("standing", "# by the laptop\n"), ("other", "# by the desk\n")]
 )
-def test_a_file_beside_which_another_version_lies_is_told_until_one_of_them_is_gone(
+def test_a_file_with_another_version_beside_it_is_reported_until_one_is_gone(
     both: Machines, keeps: str, words: str
 ) -> None:
     desk, laptop = both
@@ -323,9 +323,9 @@ def test_a_file_beside_which_another_version_lies_is_told_until_one_of_them_is_g
     status = desk.run("status")
     assert f"! in step       {FEATURE}" in status.out
     assert Path(row["sibling_path"]).name in " ".join(status.out.split())
-    [told] = [one for one in desk.json("status")["sessions"] if one["id"] == FEATURE]
-    assert told["standing"] == "in_step"
-    assert told["beside"] == [{"file": plan.name, "path": str(plan), "other": row["sibling_path"]}]
+    [reported] = [one for one in desk.json("status")["sessions"] if one["id"] == FEATURE]
+    assert reported["standing"] == "in_step"
+    assert reported["beside"] == [{"file": plan.name, "path": str(plan), "other": row["sibling_path"]}]
     refused = desk.run("resolve", FEATURE, "--keep", "mine")
     assert refused.code == INVALID
     assert commands(row)[keeps] in refused.err
@@ -350,7 +350,7 @@ def change_lists(desk: Machine, laptop: Machine) -> None:
 
 @pytest.mark.lane("s3")
 @pytest.mark.parametrize("keep", ["mine", "theirs"])
-def test_a_file_that_a_person_decides_about_is_told_with_both_versions(both: Machines, keep: str) -> None:
+def test_a_file_that_a_person_decides_about_is_reported_with_both_versions(both: Machines, keep: str) -> None:
     desk, laptop = both
     change_lists(desk, laptop)
     [row] = desk.json("resolve")
@@ -397,7 +397,7 @@ def test_what_waits_is_printed_for_people(both: Machines) -> None:
 
 
 @pytest.mark.lane("s3")
-def test_a_sibling_that_cannot_say_where_it_comes_from_is_told(both: Machines) -> None:
+def test_a_sibling_that_cannot_say_where_it_comes_from_is_reported(both: Machines) -> None:
     desk, laptop = both
     part(desk, laptop)
     [pair] = desk.json("resolve")
@@ -412,23 +412,23 @@ def test_a_sibling_that_cannot_say_where_it_comes_from_is_told(both: Machines) -
 
 
 @pytest.mark.lane("s3")
-def test_status_tells_why_a_session_stands_as_it_does(both: Machines) -> None:
+def test_status_reports_why_a_session_stands_as_it_does(both: Machines) -> None:
     desk, laptop = both
     desk.say("one")
     push(desk)
     pull(laptop)
     laptop.say("two")
     push(laptop)
-    [told] = desk.json("status")["sessions"]
-    assert (told["standing"], told["note"]) == (
+    [reported] = desk.json("status")["sessions"]
+    assert (reported["standing"], reported["note"]) == (
         "behind",
         "newer on the remote; here it was changed a moment ago",
     )
     desk.say("other two")
     for file in (desk.sessions / SESSION).iterdir():
         os.utime(file, (time.time() - 60,) * 2)
-    [told] = desk.json("status")["sessions"]
-    assert (told["standing"], "a pull keeps both versions" in told["note"]) == ("diverged", True)
+    [reported] = desk.json("status")["sessions"]
+    assert (reported["standing"], "a pull keeps both versions" in reported["note"]) == ("diverged", True)
 
 
 @pytest.mark.lane("s3")

@@ -190,7 +190,7 @@ REFUSED = [
 
 
 def redirected(home: Path, words: list[str], how: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a shell with a redirection; its streams are buffered, as where nobody says otherwise."""
+    """Run a command in a shell with a redirection; its streams are buffered, as by default."""
     (home / "projects/-u-app/sessions/s00/events.jsonl").write_text('{"event": "x"}\n')
     line = f"{shlex.join([*COMMAND, *words, '--home', str(home)])} {how}"
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -213,7 +213,7 @@ def test_a_result_that_cannot_be_printed_is_a_refusal_of_the_disk_and_no_bug(
 
 @pytest.mark.skipif(os.name == "nt", reason="limits and pipes are POSIX's")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_result_that_was_taken_in_part_is_no_success(tmp_path: Path, unbuffered: str) -> None:
+def test_a_result_that_was_taken_in_part_is_not_a_success(tmp_path: Path, unbuffered: str) -> None:
     """Without a buffer (PYTHONUNBUFFERED, as in most containers) Python forgets what was not taken."""
     file = tmp_path / "long.jsonl"
     file.write_text(
@@ -243,7 +243,7 @@ def test_a_result_that_was_taken_in_part_is_no_success(tmp_path: Path, unbuffere
 @pytest.mark.parametrize(
     ("words", "code"), [(["show", "nobody"], 10), (["show"], 2), (["list", "--json", "--jsonl"], 2)]
 )
-def test_an_error_that_cannot_be_told_keeps_its_exit_code(
+def test_an_error_that_cannot_be_printed_keeps_its_exit_code(
     home: Path, words: list[str], code: int, how: str
 ) -> None:
     if how == "2>/dev/full" and not os.path.exists("/dev/full"):
@@ -268,7 +268,7 @@ def test_a_closed_standard_error_spoils_no_result(home: Path, words: list[str]) 
     assert done.stdout
 
 
-def test_json_on_a_terminal_holds_a_name_that_is_no_utf_8(home: Path) -> None:
+def test_json_on_a_terminal_holds_a_name_that_is_not_utf_8(home: Path) -> None:
     folder = os.fsencode(home / "projects/-u-app/sessions") + b"/bad\xff"
     try:
         os.mkdir(folder)

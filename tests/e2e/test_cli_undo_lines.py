@@ -102,8 +102,8 @@ def test_check_says_what_repair_does_with_bytes_that_are_not_utf8(run: Run) -> N
     other = f"{ROOT[:-1]}9"
     files = {"transcript.jsonl": b'{"role": "user", "content": "Hi th\xffere"}\n', "metadata.json": b"{}"}
     put(Path.home() / ".amplifier", other, "-q", files)
-    told = run("check", other, "--json").json["problems"]
-    [problem] = [one for one in told if one["code"] == "bad_utf8"]
+    reported = run("check", other, "--json").json["problems"]
+    [problem] = [one for one in reported if one["code"] == "bad_utf8"]
     assert problem["repair"].endswith("replace the bytes by U+FFFD")
     assert run("repair", other).out.splitlines()[-1] == "  could not be recovered: 1 B of line 1"
     assert run("show", other, "--json").json["messages"][0]["text"] == "Hi th\ufffdere"

@@ -144,7 +144,7 @@ def test_flags_of_a_list(store: WorkStore, run: Run, flags: list[str], wanted: s
     assert "".join(each[0] for each in ids(run("list", *flags, "--json"))) == wanted
 
 
-def test_a_list_as_json_has_every_key_of_the_document_and_where_it_lies(store: WorkStore, run: Run) -> None:
+def test_a_list_as_json_has_every_key_of_the_document_and_where_it_is(store: WorkStore, run: Run) -> None:
     row = run("list", "--json", "--type", "work_task").json[0]
     document = json.loads((Path(store.folder(CHILD_ID)) / "session.json").read_text())
     assert row == document | {"path": store.folder(CHILD_ID)}
@@ -167,7 +167,7 @@ def test_no_sessions_are_no_error(run: Run) -> None:
     assert run("stats").err.startswith("No work sessions found")
 
 
-def test_a_bad_file_is_told_and_hides_no_other(store: WorkStore, run: Run) -> None:
+def test_a_bad_file_is_reported_and_hides_no_other(store: WorkStore, run: Run) -> None:
     Path(store.folder(OTHER_ID), "session.json").write_text("[1")
     code, out, err = run("list")
     assert code == 0
@@ -175,7 +175,7 @@ def test_a_bad_file_is_told_and_hides_no_other(store: WorkStore, run: Run) -> No
     assert err.startswith(f"bad_session: {OTHER_ID}/session.json")
 
 
-def test_of_many_problems_of_one_kind_some_are_told(tmp_path: Path, run: Run) -> None:
+def test_of_many_problems_of_one_kind_some_are_reported(tmp_path: Path, run: Run) -> None:
     for number in range(8):
         folder = tmp_path / "project" / "docs" / "sessions" / f"older-{number}"
         folder.mkdir(parents=True)
@@ -420,7 +420,7 @@ def test_a_summary_says_how_many_costs_are_unknown(store: WorkStore, run: Run) -
     assert run("breadcrumbs", ROOT_ID, "--summary", "--json").json["breadcrumbs_without_cost"] == 1
 
 
-def test_a_damaged_breadcrumb_is_told_and_hides_no_other(store: WorkStore, run: Run) -> None:
+def test_a_damaged_breadcrumb_is_reported_and_hides_no_other(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1)
     path = Path(store.folder(ROOT_ID)) / "breadcrumbs" / "0" / "20260301_100000_000000.json"
     path.write_text('{"timestamp": ')
@@ -431,7 +431,7 @@ def test_a_damaged_breadcrumb_is_told_and_hides_no_other(store: WorkStore, run: 
         assert "bad_breadcrumb: 0/20260301_100000_000000.json" in result.err, command
 
 
-def test_a_timeline_tells_how_long_after_the_one_before(store: WorkStore, run: Run) -> None:
+def test_a_timeline_reports_how_long_after_the_one_before(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1)
     leave(store, ROOT_ID, 31, error="it broke")
     lines = run("timeline", ROOT_ID).out.splitlines()
@@ -483,7 +483,7 @@ def test_a_cost_that_is_partly_unknown_says_so(store: WorkStore, run: Run) -> No
     assert (model["cost"], model["breadcrumbs"], model["breadcrumbs_without_cost"]) == (1.0, 2, 1)
 
 
-def test_nothing_known_is_no_cost_of_nought(store: WorkStore, run: Run) -> None:
+def test_an_unknown_cost_is_not_zero(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1, cost=None)
     assert "  Estimated Cost: unknown" in run("stats", ROOT_ID).out.splitlines()
     assert run("stats", ROOT_ID, "--json").json["models"][0]["cost"] is None
@@ -517,7 +517,7 @@ def test_a_breadcrumb_is_left_and_its_id_printed(store: WorkStore, run: Run) -> 
     assert crumb.token_count == {"input": 0, "output": 0}
 
 
-def test_a_breadcrumb_as_json_says_where_it_lies(store: WorkStore, run: Run) -> None:
+def test_a_breadcrumb_as_json_says_where_it_is(store: WorkStore, run: Run) -> None:
     made = run("breadcrumb", "add", "--cookie", ROOT_ID, "--prompt", "x", "--depth", "3", "--json").json
     assert json.loads(Path(made["path"]).read_text())["breadcrumb_id"] == made["breadcrumb_id"]
     assert (made["session_id"], made["depth_level"]) == (ROOT_ID, 3)
@@ -611,7 +611,7 @@ def test_what_sub_work_refuses(store: WorkStore, run: Run) -> None:
     assert run("subwork", "start", ROOT_ID, "--purpose", "x", "--context", "nothing").code == 2
     assert run("subwork", "close", CHILD_ID).code == 2
     assert run("subwork", "close", CHILD_ID, "--summary", "x", "--status", "fine").code == 2
-    assert run("subwork", "close", OTHER_ID, "--summary", "x").code == 12  # nobody began it
+    assert run("subwork", "close", OTHER_ID, "--summary", "x").code == 12  # it was not started
     assert store.load(OTHER_ID).status == "paused"
     assert run("subwork", "resume-parent", OTHER_ID).code == 12
     store.close(OTHER_ID)
@@ -806,7 +806,7 @@ def watching(store: WorkStore) -> Iterator[Callable[..., "subprocess.Popen[str]"
         process.communicate()
 
 
-def test_watch_prints_what_comes_until_it_is_told_to_end(
+def test_watch_prints_what_comes_until_it_is_stopped(
     store: WorkStore, watching: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
     leave(store, ROOT_ID, 1, "before")
@@ -834,7 +834,7 @@ def test_watch_tries_again_what_failed(
     assert log(store)[0]["result"] == {"ok": True}
 
 
-def test_watch_gives_up_as_it_is_told_to(
+def test_watch_gives_up_after_the_given_limit(
     store: WorkStore, watching: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
     leave(store, ROOT_ID, 1)

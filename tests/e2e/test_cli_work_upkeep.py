@@ -45,7 +45,7 @@ def session() -> str:
 
 
 def lose(name: str) -> None:
-    """A message in a folder that is no session."""
+    """A message in a folder that is not a session."""
     crumb = create_breadcrumb("lost", "", [], [], None, 0, "m", {})
     folder = ROOT / name / "breadcrumbs" / "0"
     folder.mkdir(parents=True)
@@ -55,7 +55,7 @@ def lose(name: str) -> None:
 # breadcrumbs of no session
 
 
-def test_check_tells_of_breadcrumbs_of_no_session_and_its_command_brings_them_in(
+def test_check_reports_breadcrumbs_of_no_session_and_its_command_brings_them_in(
     run: Run, session: str
 ) -> None:
     lose("late night")
@@ -103,7 +103,7 @@ def leave(session: str, prompt: str) -> str:
 
 
 def spoil(session: str) -> Path:
-    """A file that is no message."""
+    """A file that is not a message."""
     path = ROOT / session / "breadcrumbs" / "0" / "20260301_080000_000000.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"half')
@@ -161,7 +161,9 @@ def test_one_of_several_dead_letters_is_revived_by_the_beginning_of_its_id(run: 
 
 
 @pytest.mark.parametrize("kind", ["message", "ledger"])
-def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run: Run, session: str) -> None:
+def test_what_cannot_be_read_gives_one_exit_code_and_is_reported_once(
+    kind: str, run: Run, session: str
+) -> None:
     leave(session, "fine")
     assert run("work", "consume", session).code == 0
     if kind == "message":
@@ -173,7 +175,7 @@ def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run
     named = "bad_breadcrumb" if kind == "message" else "bad_ledger_line"
     assert (code, err.count(named)) == (13, 1)
     code, _, err = run("work", "consume", session)
-    assert (code, err.count(named)) == (13, 0), "told once; the sum goes on saying it"
+    assert (code, err.count(named)) == (13, 0), "reported once; the sum goes on saying it"
     assert "invalid message" in err or "unreadable" in err
     report = run("work", "consume", session, "--json").json
     assert (len(report["bad"]), report["damaged"]) == ((1, 0) if kind == "message" else (0, 1))
@@ -186,7 +188,7 @@ def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run
         assert (result.code, result.err.count(named)) == (13, 1), command
 
 
-def test_a_file_that_is_no_message_is_moved_away_on_request(run: Run, session: str) -> None:
+def test_a_file_that_is_not_a_message_is_moved_away_on_request(run: Run, session: str) -> None:
     bad = spoil(session)
     assert "no invalid message file" in run("work", "quarantine", session).err.lower()
     run("work", "consume", session)
@@ -267,7 +269,7 @@ def test_a_line_of_the_log_with_a_bad_byte_is_kept_without_it(run: Run, session:
     assert "of line 2 of" in note["message"]
 
 
-def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: str) -> None:
+def test_check_reports_a_log_that_went_back_beside_another(run: Run, session: str) -> None:
     leave(session, "one")
     for name in ("work", "audit"):
         run("work", "consume", session, "--consumer", name)

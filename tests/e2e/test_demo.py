@@ -26,10 +26,10 @@ def demo(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @kills
-def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
+def test_it_reports_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     done = demo("--keep", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    weak = "the durability promises do not hold here: "  # said where the test lies on a tmpfs
+    weak = "the durability promises do not hold here: "  # printed where the test runs on a tmpfs
     assert [line for line in done.stderr.splitlines() if not line.startswith(weak)] == []
     rows = ROW.findall(done.stdout)
     assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
@@ -60,8 +60,8 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
 @kills
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with scratch_folder(tmp_path, keep=False) as folder:
-        told = list(demonstrate(folder, kills=1, seed=1))
-    assert "   The next save repairs the file; the damaged one is kept as *.corrupt-<time>." in told
+        reported = list(demonstrate(folder, kills=1, seed=1))
+    assert "   The next save repairs the file; the damaged one is kept as *.corrupt-<time>." in reported
     assert list(tmp_path.iterdir()) == []
 
 

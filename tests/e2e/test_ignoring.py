@@ -53,7 +53,7 @@ def test_nothing_is_written_into_the_work_tree(tree: Path, capsys: pytest.Captur
     assert not (tree / ".gitignore").exists()
 
 
-def test_a_script_is_not_told_and_the_person_is_told_later(
+def test_a_script_gets_no_hint_and_the_user_gets_it_later(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(capsys, "list", "--json", "--home", str(tree / "agents")) == ""
@@ -91,10 +91,10 @@ def test_the_first_command_of_every_kind_says_it(
 ) -> None:
     monkeypatch.chdir(tree)
     assert main(FIRST[kind]) == 0
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     layout = layout_in(tree, kind)
-    assert f" is in the git work tree {tree}." in told
-    assert [line for line in layout.side_files if f"  {line}\n" not in told] == []
+    assert f" is in the git work tree {tree}." in reported
+    assert [line for line in layout.side_files if f"  {line}\n" not in reported] == []
     assert ".gitignore" not in said(capsys, kind, "list")
 
 

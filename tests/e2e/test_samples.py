@@ -190,7 +190,7 @@ def test_a_damaged_file_reads_as_its_case_says(read: Read, name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_duplicates_are_told_apart(read: Read, shape: str) -> None:
+def test_duplicates_are_distinguished(read: Read, shape: str) -> None:
     expect, file = _case(f"A22-duplicates-{shape}")
     _, report = read("check", str(file))
     found = [problem["code"] for problem in report["problems"]]

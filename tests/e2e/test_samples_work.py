@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lane("samples")
 SAMPLES = shared_folder() / "samples" / "maestro"
 PRINTED = SAMPLES / "original_output"
 SIGNS = {"🔄": "▶", "⏸️": "·", "✅": "✓", "⏹️": "×", "❌": "✗"}
-# What the original says of things it does not do, or does not know. Its rules are as wide as whoever drew them.
+# What the original says of things it does not do, or does not know. Its rules are as wide as its author made them.
 NOT_SAID = re.compile(r"[─═│-]*|📊.*|.*\(To be implemented.*|.*\(Details available with.*")
 
 Ask = Callable[..., str]
@@ -96,7 +96,7 @@ def test_there_is_something_to_compare() -> None:
 
 @pytest.mark.parametrize("key", SEEN_WHOLE)
 @pytest.mark.parametrize("command", ["timeline", "stats", "show"])
-def test_a_session_is_told_as_the_original_does(ask: Ask, command: str, key: str) -> None:
+def test_a_session_is_reported_as_the_original_does(ask: Ask, command: str, key: str) -> None:
     theirs = printed(f"{command}_{key}")
     assert theirs
     assert missing(theirs, lines_of(ask(command, id_of(key)))) == []

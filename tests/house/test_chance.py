@@ -1,7 +1,7 @@
 """Nothing draws from the generator that the module `random` shares with everybody.
 
 A program that has seeded it to repeat a run would find other numbers in it, at times that depend on our threads; and a
-test that draws meanwhile is told by Hypothesis that it is not repeatable.
+test that draws meanwhile is reported by Hypothesis as not repeatable.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """No group of a pattern is possessive or atomic: Python before 3.11.5 matches some of those wrongly, without an error.
 
-After such a group has failed in the middle, what it had read up to there counts as matched. Whoever cuts a line by the
-match then loses bytes, on the Python that Debian 12 brings and on no newer one.
+After such a group has failed in the middle, what it had read up to there counts as matched. Code that cuts a line by
+the match then loses bytes, on the Python that Debian 12 brings and on no newer one.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What an installation contains, and that it leaves other people's packages alone.
 
 The names under which older stores were imported may belong to a distribution that is really installed.
-Whoever comes first or last, by pip or as an editable checkout: theirs wins while it is there, ours takes over
+Whichever comes first or last, by pip or as an editable checkout: theirs wins while it is there, ours takes over
 when it is not, and no file of either is ever touched by the other.
 """
 

@@ -46,7 +46,7 @@ def suites(name: str) -> list[Path]:
 
 
 def folder_of(name: str) -> Path:
-    """Where an environment lies, or is to lie."""
+    """The folder of an environment, made or not."""
     made_of = constraints(name).read_bytes() + repr(PEERS.get(name)).encode()
     return CACHE / f"{name}-{sha256(made_of).hexdigest()[:12]}"
 

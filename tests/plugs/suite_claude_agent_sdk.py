@@ -99,7 +99,7 @@ def test_any_entry_comes_back_as_it_was(folder: Path, text: str) -> None:
     assert load(DurableSessionStore(folder)) == [entry(1, text)]
 
 
-def test_what_is_no_json_is_refused_as_a_whole(folder: Path) -> None:
+def test_what_is_not_json_is_refused_as_a_whole(folder: Path) -> None:
     store = DurableSessionStore(folder)
     with pytest.raises(Invalid):
         append(store, entry(1, "a"), entry(2, "b", extra={1, 2}))

@@ -129,14 +129,14 @@ def test_history_and_state_are_those_of_the_store_in_memory(folder: Path) -> Non
     for graph in (mine, theirs):
         ask(graph, "a")
         ask(graph, "b")
-    told = [
+    reported = [
         [
             ([m.content for m in one.values.get("messages", [])], one.next, one.metadata["step"])
             for one in graph.get_state_history(ONE)
         ]
         for graph in (mine, theirs)
     ]
-    assert told[0] == told[1]
+    assert reported[0] == reported[1]
 
 
 def test_time_travel_leaves_both_branches_whole(folder: Path) -> None:

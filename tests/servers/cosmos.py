@@ -131,7 +131,7 @@ class Real:
 
 
 class Bench:
-    """One test's use of a server: tenants that nobody else has, and connections that are closed at the end."""
+    """One test's use of a server: tenants of its own, and connections that are closed at the end."""
 
     def __init__(self, server: Server, **options: Any) -> None:
         self.server = server
@@ -152,7 +152,7 @@ class Bench:
         return f"{name}-{self._mark}"
 
     def connect(self, tenant: str = "me") -> CosmosRemote:
-        """A connection that nobody has had before."""
+        """A new connection."""
         remote = self.kind(self.server.config, tenant=self.tenant(tenant), **self.options)
         with self._guard:
             self._open.setdefault(tenant, []).append(remote)

@@ -2,8 +2,8 @@
 
 No server for it can be had from the registries that the tests may ask. So this is **our reading**, not Google's word:
 that a write is conditional by `x-goog-if-generation-match`, 0 for "none there"; that a refused one gets 412; that every
-version has a generation that never comes again; that lists and answers tell the etag of the content, which no write
-can be conditional by. It also answers what a test tells it to, before it does anything.
+version has a generation that never comes again; that lists and answers carry the etag of the content, which no write
+can be conditional by. It also gives the answers that a test sets, before it does anything.
 """
 
 import hashlib

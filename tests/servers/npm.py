@@ -21,7 +21,7 @@ INSTALL_SECONDS = 600
 
 
 def folder_of(package: str) -> Path:
-    """Where a package lies, or is to lie: one folder for each version, so that a new pin is a new folder."""
+    """The folder of a package, made or not: one folder for each version, so that a new pin is a new folder."""
     return CACHE / f"{package.strip('@').replace('/', '-')}-{PACKAGES[package]}"
 
 

@@ -52,7 +52,7 @@ class RefusingHttp(_Server):
 
 
 class RefusingPostgres(_Server):
-    """Lets nobody in: every connection ends with the error of a wrong password."""
+    """Refuses every login: every connection ends with the error of a wrong password."""
 
     def __init__(self) -> None:
         fields = {"S": "FATAL", "C": "28P01", "M": 'password authentication failed for user "ada"'}

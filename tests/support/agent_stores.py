@@ -67,7 +67,7 @@ def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(home: Path) -> None:
-    """Make the store of every agent below a home directory, older than a clock of a file system can tell."""
+    """Make the store of every agent below a home directory, older than a clock of a file system can resolve."""
     for store in (_claude, _codex, _copilot, _cursor, _gemini, _opencode, _pi, _qwen, _vscode):
         store(home)
     for folder in (".claude", ".codex", ".gemini", ".qwen", ".copilot", ".pi/agent", ".local/share/opencode"):

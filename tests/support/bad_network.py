@@ -1,4 +1,4 @@
-"""A network that breaks on demand: a port that passes bytes on to a server, until it is told to do worse.
+"""A network that breaks on demand: a port that passes bytes on to a server, until a test sets a fault.
 
 What is between a program and its server can close a connection that lay idle, swallow an answer, fall silent without
 closing anything, or not let anybody through. Each is a method here; `heal` ends it.

@@ -118,7 +118,7 @@ class FileTests(_Suite):
             assert fs.write(fd, memoryview(b"xdefx")[1:4]) == 3
         assert self.get_raw(tmp_path / "file") == b"abcdef"
 
-    def test_append_goes_to_the_end_whoever_wrote_last(self, fs: Fs, tmp_path: Path) -> None:
+    def test_append_goes_to_the_end_after_any_other_writer(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, tmp_path / "log", b"1\n")
         path = tmp_path / "log"
         with self.opened(fs, path, APPEND) as one, self.opened(fs, path, APPEND) as two:
@@ -196,7 +196,7 @@ class FileTests(_Suite):
 
 
 class NameTests(_Suite):
-    """Names: rename, link, unlink, folders, listing, what stat tells."""
+    """Names: rename, link, unlink, folders, listing, the result of stat."""
 
     def test_rename_replaces(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, tmp_path / "old", b"old")

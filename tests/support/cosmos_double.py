@@ -80,7 +80,7 @@ class CosmosDouble:
         return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/"
 
     def close(self) -> None:
-        """Stop listening, and let go of whoever hangs."""
+        """Stop listening, and release connections that hang."""
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -71,7 +71,7 @@ class Server(ThreadingHTTPServer):
     tls: ssl.SSLContext | None = None
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Shake hands in the connection's own thread: a slow caller holds up nobody."""
+        """Shake hands in the connection's own thread: a slow caller holds up no other."""
         if self.tls is not None:
             request = self.tls.wrap_socket(request, server_side=True)
         try:
@@ -81,7 +81,7 @@ class Server(ThreadingHTTPServer):
                 request.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that hangs up is no news."""
+        """A caller that hangs up is not logged."""
 
 
 class Handler(BaseHTTPRequestHandler):

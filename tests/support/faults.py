@@ -132,7 +132,7 @@ class FaultFs(WrappedFs):
         return tuple(self._acked)
 
     def mark(self, value: Any) -> None:
-        """Remember that the caller was told `value` here."""
+        """Remember that the caller got `value` here."""
         if not self.dead:
             self._acked.append(value)
 

@@ -1,6 +1,6 @@
 """A remote in one file, which several processes share: the other side for tests with programs that are killed.
 
-SQLite does what is hard about it: a call is one transaction, whoever dies in the middle of one has done nothing, and of
+SQLite does what is hard about it: a call is one transaction, a process that dies within one has done nothing, and of
 several that swap one version the first wins. A connection is opened for each call, so none is inherited by a fork.
 """
 

@@ -113,7 +113,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(new=MESSAGES)
     def another_process_appends(self, new: list[dict[str, Any]]) -> None:
-        """Another file system object is another pool: as far as the store can tell, another process."""
+        """Another file system object is another pool: as far as the store can see, another process."""
         SessionStore.with_fs(OsFs(), self.folder / "sessions", durability="none").append(ID, new)
         self.messages += new
         self.store.load(ID)
@@ -127,7 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _ends_without_newline(self) -> bool:
         """True after a power cut that left a whole record without its newline.
 
-        Nobody was promised that record. It is read while it lasts, but whatever a foreign writer glues to it takes it
+        That record was never promised. It is read while it lasts, but whatever a foreign writer glues to it takes it
         along.
         """
         _, _, tail = (self._session / "transcript.jsonl").read_bytes().rpartition(b"\n")

@@ -112,7 +112,7 @@ def promise_of(consume: Consume) -> Check:
 
 
 def applied(folder: str) -> Counter[str]:
-    """How often each id is in the log; what is no whole line does not count."""
+    """How often each id is in the log; an incomplete line does not count."""
     path = Path(folder, LOG)
     found: Counter[str] = Counter()
     for line in path.read_bytes().split(b"\n") if path.exists() else ():

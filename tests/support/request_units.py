@@ -53,7 +53,7 @@ def ru_of(verb: str, size: int, before: int | None = None) -> float:
         before: bytes of the head that is replaced; None for a new one.
 
     Raises:
-        ValueError: there is no such verb.
+        ValueError: unknown verb.
     """
     item = item_bytes(size)
     if verb == "put_block" or (verb == "swap_head" and before is None):

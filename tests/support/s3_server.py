@@ -1,4 +1,4 @@
-"""An S3 server in this process that tells which requests it got: what a remote costs is counted there, not guessed.
+"""An S3 server in this process that records its requests: what a remote costs is counted there, not guessed.
 
 It is moto, of the extra for tests. It ends with the process, and keeps nothing. Moto looks whether a condition of a
 write is met, and writes later: of two clients at once both may win. So its writes come one after another here.

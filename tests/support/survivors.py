@@ -79,14 +79,14 @@ class Survivor:
     Attributes:
         model: the model that allows it.
         k: the number of operations begun before the cut.
-        acked: what the caller had been told by then, in order.
+        acked: what the caller had got by then, in order.
         tree: the content of each file by its path below the root.
         directories: the folders by their path below the root, parents first.
         symlinks: the target of each symbolic link.
         nodes: the number of each file in `tree`; equal numbers are hard links to one file.
         lost: indices of the operations that are not there.
         torn: the write that is there only in part.
-        key: equal for states that no reader can tell apart.
+        key: equal for states that no reader can distinguish.
     """
 
     model: Model

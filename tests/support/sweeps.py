@@ -1,6 +1,6 @@
 """Run an operation once, then look at every state that a power cut during it may leave.
 
-The check of a sweep is an ordinary function of a folder and of what the caller had been told by then: it
+The check of a sweep is an ordinary function of a folder and of what the caller had got by then: it
 opens the folder as a program would after the reboot, and raises if a promise is broken. It may also repair
 and go on writing.
 """
@@ -109,7 +109,7 @@ def crash_sweep(
         setup: makes the state before, with plain calls, in a fresh empty folder. It is taken to be durable.
         operation: does the work through the `RecordingFs` in its ``root`` and marks what it was promised.
         check: gets a folder with a surviving state and the values marked before the cut; raises if a promise
-            is broken. Each state lies in a folder of a new name, so nothing of the last one is remembered.
+            is broken. Each state is in a folder of a new name, so nothing of the last one is remembered.
         root: where to make the folders; they are removed again.
         models: which models of a disk to try.
         seed: of the sampling.

@@ -4,7 +4,7 @@ A remote is given by its *address*, so that a process that is started anew can c
 ``"remote"``, the class as ``module:name``, and ``"arguments"``, its keywords.
 
 Each worker is one device and does what a user's machine does, over and over: it adds lines to sessions through the
-store, as an agent would, and pushes and pulls. What the store acknowledged is owed from then on, whoever is killed.
+store, as an agent would, and pushes and pulls. What the store acknowledged is owed from then on, after any kill.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Device:
         return EPOCH + self.skew + timedelta(seconds=self.passed())
 
     def remover(self, remote: Remote, fs: Fs = UNSYNCED, older: timedelta = LEAST) -> Remover:
-        """Whoever removes what is left over, as a new process would have it."""
+        """The remover of leftovers, as a new process would have it."""
         patient = RetryingRemote(remote, sleep=lambda seconds: None)
         removed = Removed(str(self.root / "removed"), fs)
         return Remover(
@@ -110,8 +110,8 @@ class Device:
 
     def _told(self, session: str) -> dict[str, Any]:
         path = self.sessions / session / METADATA
-        told: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        return told
+        reported: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return reported
 
     def write(self, session: str, texts: list[str], *, parent: str | None = None) -> None:
         """Go on with a session, or begin it."""
@@ -126,11 +126,11 @@ class Device:
     def describe(self, session: str, *, parent: str | None = None, title: str | None = None) -> None:
         """Write metadata as an agent does after a turn."""
         path = self.sessions / session / METADATA
-        told = self._told(session) or {"session_id": session}
-        told["turn_count"] = len(self.lines(session))
-        told |= {"parent_id": parent} if parent else {}
-        told |= {"name": title} if title else {}
-        path.write_text(json.dumps(told))
+        reported = self._told(session) or {"session_id": session}
+        reported["turn_count"] = len(self.lines(session))
+        reported |= {"parent_id": parent} if parent else {}
+        reported |= {"name": title} if title else {}
+        path.write_text(json.dumps(reported))
 
     def rewind(self, session: str, keep: int) -> list[str]:
         """Take back all but the first lines; returns those taken back. One byte says that nothing is left."""
@@ -291,10 +291,10 @@ class World:
 
     def _no_line_went_two_ways(self, fresh: Device) -> None:
         """Sessions share lines only where one was forked from the other: in their common beginning."""
-        told = {session: fresh.lines(session) for session in fresh.names()}
-        for one, lines in told.items():
-            for other in told.keys() - {one}:
-                others = told[other]
+        reported = {session: fresh.lines(session) for session in fresh.names()}
+        for one, lines in reported.items():
+            for other in reported.keys() - {one}:
+                others = reported[other]
                 common = next(
                     (n for n, (a, b) in enumerate(zip(lines, others, strict=False)) if a != b),
                     min(len(lines), len(others)),

@@ -131,7 +131,7 @@ def test_the_summary_of_one_session_is_kept_too(home: Path, cache: Path) -> None
         catalog.summary(layout, refs["two"])
 
 
-def test_a_session_whose_name_is_no_utf_8_spoils_nothing(home: Path, cache: Path, listed: Listed) -> None:
+def test_a_session_whose_name_is_not_utf_8_spoils_nothing(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     listed()
     odd = make(home, os.fsdecode(b"odd-\xff"))
@@ -179,7 +179,7 @@ def test_what_is_gone_is_dropped(home: Path, cache: Path, listed: Listed) -> Non
 
 
 def lie_about(home: Path, cache: Path, session_id: str) -> None:
-    """Change what is remembered of a session, so that whoever believes it can be told."""
+    """Change what is remembered of a session, so that a reader that believes it can be detected."""
     catalog = Catalog(str(cache))
     layout = AmplifierLayout(home, LongAgoFs())
     (row,) = [row for place, row in catalog._load(layout).items() if place.endswith(f"/{session_id}")]
@@ -340,7 +340,7 @@ class History:
         self.fs.changed(self.sessions / name, self.sessions / name / file)
 
     def append(self, name: str, data: bytes) -> None:
-        """The folder's time stays: whoever appends need not touch it."""
+        """The folder's time stays: an append need not touch it."""
         path = self.sessions / name / "transcript.jsonl"
         known = path.exists()
         with path.open("ab") as file:
@@ -732,7 +732,7 @@ def test_a_watch_changes_nothing_else(home: Path, cache: Path, listed: Listed) -
     assert (fs.opened["transcript.jsonl"], again.total) == (0, 0)
 
 
-# Where it lies
+# The place of the cache
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ NINE = 4 * (20513 * 24 + 9)
 """The quarter that begins on 2026-03-01 at 9:00 UTC."""
 
 
-def test_usage_outside_of_messages_counts_and_is_no_message() -> None:
+def test_usage_outside_of_messages_counts_and_is_not_a_message() -> None:
     time = datetime(2026, 3, 1, 9, tzinfo=UTC)
     fold = Fold()
     fold.take(Message("assistant", AGENT, (Text("Done."),), time, model="m", usage=Usage(input=1)))

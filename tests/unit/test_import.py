@@ -160,7 +160,7 @@ def test_another_source_with_the_same_id_is_left_out(workspace: Workspace, tmp_p
     assert len(items_of(workspace, "run")) == 4
 
 
-def test_a_row_that_is_no_json_is_reported(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_row_that_is_not_json_is_reported(workspace: Workspace, tmp_path: Path) -> None:
     done = workspace.import_file(openai_database(tmp_path, item("a"), "{torn", item("b\ud800")))
     assert [(one.code, one.message.partition(":")[0]) for one in done.problems] == [
         ("bad_row", "row 2 of agent_messages is not JSON and was not imported")
@@ -210,7 +210,7 @@ def test_adk_events_state_and_shared_state(workspace: Workspace, tmp_path: Path)
         (b"SQLite format 3\x00", Corrupt, "not a database"),
     ],
 )
-def test_what_is_no_session_is_refused(
+def test_what_is_not_a_session_is_refused(
     workspace: Workspace, tmp_path: Path, content: bytes, error: type[Exception], words: str
 ) -> None:
     path = tmp_path / "file"

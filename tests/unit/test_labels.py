@@ -61,7 +61,7 @@ def test_the_form_of_a_tag(word: str, tag: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "#", "a b", "a,b", "a\x07b"])
-def test_what_is_no_tag(word: str) -> None:
+def test_what_is_not_a_tag(word: str) -> None:
     with pytest.raises(Invalid):
         tag_of(word)
 

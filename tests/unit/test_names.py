@@ -65,7 +65,7 @@ def test_a_name_means_the_session_of_a_person_before_that_of_a_sub_agent(
     assert workspace.find("same").session_id == FIRST
 
 
-def test_two_of_a_name_are_told_apart_by_their_ids(tmp_path: Path, workspace: Workspace) -> None:
+def test_two_of_a_name_are_distinguished_by_their_ids(tmp_path: Path, workspace: Workspace) -> None:
     make(tmp_path, FIRST, name="Same")
     make(tmp_path, SECOND, project="-q", name="Same")
     with pytest.raises(AmbiguousId) as caught:
@@ -73,7 +73,7 @@ def test_two_of_a_name_are_told_apart_by_their_ids(tmp_path: Path, workspace: Wo
     assert caught.value.details["matches"] == [f"{FIRST}  -p", f"{SECOND}  -q"]
 
 
-def test_one_id_in_two_projects_is_told_apart_by_the_folders(tmp_path: Path, workspace: Workspace) -> None:
+def test_one_id_in_two_projects_is_distinguished_by_the_folders(tmp_path: Path, workspace: Workspace) -> None:
     folders = [make(tmp_path, FIRST), make(tmp_path, FIRST, project="-q")]
     with pytest.raises(AmbiguousId) as caught:
         workspace.find("3f0c")
@@ -111,8 +111,8 @@ def test_a_closed_project_hides_none_of_the_others(tmp_path: Path) -> None:
         workspace.find("9a0c")
 
 
-def until_told(asked: Iterable[SessionRef]) -> tuple[list[str], list[str]]:
-    """The ids that were found, and the folders that in the end were told to be closed."""
+def until_stopped(asked: Iterable[SessionRef]) -> tuple[list[str], list[str]]:
+    """The ids that were found, and the folders that in the end were reported as closed."""
     found: list[str] = []
     with pytest.raises(StorageFailed) as caught:
         found.extend(ref.session_id for ref in asked)
@@ -126,9 +126,9 @@ def test_a_closed_project_hides_no_session_of_another_kind(tmp_path: Path) -> No
     feature = FeatureStore(tmp_path).create(name="Sign in")
     workspace = Workspace(tmp_path, fs=_Closed(closed), cache=str(tmp_path / "cache"))
     for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
-        found, told = until_told(asked)
+        found, reported = until_stopped(asked)
         assert sorted(found) == sorted([child, "sign-in", feature])
-        assert told == [str(closed)]
+        assert reported == [str(closed)]
 
 
 @pytest.mark.parametrize(
@@ -140,26 +140,26 @@ def test_a_closed_project_hides_no_session_of_another_kind(tmp_path: Path) -> No
         (".ai-session", ".ai-session"),
     ],
 )
-def test_a_closed_place_of_a_project_is_told_and_hides_no_session(
+def test_a_closed_place_of_a_project_is_reported_and_hides_no_session(
     tmp_path: Path, bar: str, place: str
 ) -> None:
     make(tmp_path, FIRST)
     (tmp_path / place).mkdir(parents=True)
     workspace = Workspace(tmp_path, fs=_Closed(tmp_path / bar), cache=str(tmp_path / "cache"))
     for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
-        found, told = until_told(asked)
+        found, reported = until_stopped(asked)
         assert found == [FIRST]
-        assert told == [str(tmp_path / place)]
+        assert reported == [str(tmp_path / place)]
 
 
-def test_all_closed_places_are_told_together(tmp_path: Path) -> None:
+def test_all_closed_places_are_reported_together(tmp_path: Path) -> None:
     make(tmp_path, FIRST)
     for place in ("docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session"):
         (tmp_path / place).mkdir(parents=True)
     workspace = Workspace(tmp_path, fs=_Closed(tmp_path), cache=str(tmp_path / "cache"))
-    found, told = until_told(workspace.refs())
+    found, reported = until_stopped(workspace.refs())
     assert found == []
-    assert told == [
+    assert reported == [
         str(tmp_path / place)
         for place in ("projects", "docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session")
     ]

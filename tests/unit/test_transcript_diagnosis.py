@@ -28,7 +28,7 @@ from tests.unit.conversations import (
 Found = tuple[str, int, tuple[str, ...]]
 
 
-def told(messages: list[Any]) -> list[Found]:
+def reported(messages: list[Any]) -> list[Found]:
     return [(each.code, each.index, each.ids) for each in diagnose(messages)]
 
 
@@ -137,7 +137,7 @@ STOPS: dict[str, tuple[list[Any], list[Found]]] = {
 
 @pytest.mark.parametrize(("messages", "found"), STOPS.values(), ids=STOPS)
 def test_it_stops_a_resume(messages: list[Any], found: list[Found]) -> None:
-    assert told(messages) == found
+    assert reported(messages) == found
     assert all(each.stops and each.severity is Severity.stops_resume for each in diagnose(messages))
     assert diagnosis_of(messages)["status"] == "broken"
     assert diagnosis_of(messages)["recommended_action"] == "repair"
@@ -167,13 +167,13 @@ NOTES: dict[str, tuple[list[Any], list[Found]]] = {
 
 @pytest.mark.parametrize(("messages", "found"), NOTES.values(), ids=NOTES)
 def test_it_is_worth_a_note(messages: list[Any], found: list[Found]) -> None:
-    assert told(messages) == found
+    assert reported(messages) == found
     assert not any(each.stops for each in diagnose(messages))
 
 
 def test_findings_come_in_the_order_of_the_messages() -> None:
     talk = [tool("x"), user(), amplifier("a"), user("so?"), tool("a"), amplifier("b")]
-    assert told(talk) == [
+    assert reported(talk) == [
         ("orphaned_result", 0, ("x",)),
         ("incomplete_turn", 0, ()),
         ("misplaced_result", 4, ("a",)),
@@ -268,7 +268,7 @@ def test_every_finding_bears_the_place_of_its_message(messages: list[Any]) -> No
     assert [each.place for each in found] == [Place("talk", each.index + 1) for each in found]
     shapes = [each for index, message in enumerate(messages) for each in shape_findings(message, index)]
     alone = [(each.code, each.index, each.ids) for each in sorted(shapes + found, key=lambda one: one.index)]
-    assert alone == told(messages)
+    assert alone == reported(messages)
 
 
 @given(conversations())
@@ -293,7 +293,7 @@ def test_typed_messages_hold_the_calls_and_results_that_a_repair_sees(messages: 
 def test_a_call_from_long_ago_that_is_made_again_is_found() -> None:
     turns = [[user(), amplifier(f"c{number}"), tool(f"c{number}"), said()] for number in range(2000)]
     talk = [message for turn in turns for message in turn]
-    assert told([*talk, *turns[0]]) == [("repeated_call", len(talk) + 1, ("c0",))]
+    assert reported([*talk, *turns[0]]) == [("repeated_call", len(talk) + 1, ("c0",))]
 
 
 def test_a_diagnosis_holds_some_bytes_per_message() -> None:

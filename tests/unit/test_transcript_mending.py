@@ -109,7 +109,7 @@ def test_a_result_in_the_agents_message_becomes_one_of_the_user() -> None:
     assert mend(talk).messages == [user(), anthropic("a"), answered("a"), said()]
 
 
-def test_what_the_agent_says_is_no_result_whatever_keys_it_has() -> None:
+def test_what_the_agent_says_is_not_a_result_whatever_keys_it_has() -> None:
     words = {**said("hm"), "tool_call_id": "a"}
     messages, changes = done([user(), openai("a"), words])
     assert messages[2]["role"] == "tool"
@@ -265,7 +265,7 @@ def test_calls_that_are_no_list_of_calls_go(value: Any) -> None:
     assert changes == [(1, "removed_tool_calls", ())]
 
 
-def test_calls_among_what_is_no_call_stay() -> None:
+def test_calls_among_other_entries_stay() -> None:
     broken = openai("a")
     broken["tool_calls"].append(None)
     messages, changes = done([user(), broken, tool("a"), said()])
@@ -276,7 +276,7 @@ def test_calls_among_what_is_no_call_stay() -> None:
 @pytest.mark.parametrize(
     "rest", [[], [None], ["  "], [{"type": "text", "text": " "}], [{"type": "output_text"}]]
 )
-def test_a_message_in_which_nobody_says_anything_goes_with_its_call(rest: list[Any]) -> None:
+def test_a_message_without_text_goes_with_its_call(rest: list[Any]) -> None:
     call = {"role": "assistant", "content": [*rest, *anthropic("a")["content"]]}
     assert mend([user(), call], orphans="drop").messages == [user()]
 
@@ -297,7 +297,7 @@ def test_a_call_without_an_id_stays_beside_one_that_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", ["list"]])
-def test_what_is_no_message_goes(value: Any) -> None:
+def test_what_is_not_a_message_goes(value: Any) -> None:
     messages, changes = done([user(), amplifier("a"), value, tool("a"), said()])
     assert messages == [user(), amplifier("a"), tool("a"), said()]
     assert changes == [(2, "dropped_value", ())]

@@ -56,7 +56,7 @@ def test_a_list_of_what_is_of_a_kind_a_branch_and_a_health(tmp_path: Path) -> No
         ("1111", SECOND),
     ],
 )
-def test_the_beginning_that_tells_is_enough(tmp_path: Path, name: str, found: str) -> None:
+def test_the_significant_beginning_is_enough(tmp_path: Path, name: str, found: str) -> None:
     assert make(tmp_path, ROOT, OTHER, FIRST, SECOND, OLD).find(name).session_id == found
 
 
@@ -187,7 +187,7 @@ def test_sessions_of_known_summaries_are_searched_as_they_are_now_and_not_read_f
     assert [hit.ref for hit in hits] == [one.ref for one in known]
 
 
-def test_a_blank_is_no_name(tmp_path: Path) -> None:
+def test_a_blank_is_not_a_name(tmp_path: Path) -> None:
     with pytest.raises(Invalid):
         make(tmp_path, ROOT).find(" ")
 
@@ -219,7 +219,7 @@ def test_a_file_that_cannot_be_read_is_a_failure_of_the_disk(tmp_path: Path) -> 
         list(Workspace(tmp_path).read(tmp_path / "folder.jsonl"))
 
 
-def test_memory_is_no_place_to_keep_sessions() -> None:
+def test_memory_is_not_a_place_to_keep_sessions() -> None:
     problems = Workspace(Path("/dev/shm")).check_place()
     if not Path("/dev/shm").is_mount():
         pytest.skip("no file system in memory here")

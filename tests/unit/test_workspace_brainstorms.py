@@ -28,7 +28,7 @@ def test_without_a_home_those_of_the_current_folder(tmp_path: Path, monkeypatch:
     assert [ref.session_id for ref in Workspace(cache=str(tmp_path / "cache")).refs()] == ["sign-in"]
 
 
-def test_a_search_passes_over_what_is_no_file_of_lines(tmp_path: Path) -> None:
+def test_a_search_passes_over_what_is_not_a_file_of_lines(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     from sessionary.cli.app import cli

@@ -1,4 +1,4 @@
-"""A workspace carries all that lies in it, and calls its projects by their repositories."""
+"""A workspace carries all its content, and calls its projects by their repositories."""
 
 import subprocess
 from pathlib import Path

@@ -33,7 +33,7 @@ def test_a_request_to_end_that_comes_while_the_command_begins_ends_it(
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             begun.append(self)
-            os.kill(os.getpid(), number)  # the command runs, and nobody has been told yet
+            os.kill(os.getpid(), number)  # the command runs, and nothing has been reported yet
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     handler = delivering.running("exec sleep 60", "s", print)
@@ -44,6 +44,6 @@ def test_a_request_to_end_that_comes_while_the_command_begins_ends_it(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_command_that_does_not_read_its_message_is_no_failure(tmp_path: Path) -> None:
+def test_a_command_that_does_not_read_its_message_is_not_a_failure(tmp_path: Path) -> None:
     crumb = create_breadcrumb("x" * 1_000_000, "r", [], [], None, 0, "m", {})
     assert delivering.running("echo '{\"done\": 1}'", "s", print)(crumb) == {"done": 1}

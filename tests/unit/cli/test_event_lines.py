@@ -1,4 +1,4 @@
-"""What is told of an event on one line."""
+"""The one-line text of an event."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_duration(milliseconds: float, words: str) -> None:
         ({"error": {}}, ""),
     ],
 )
-def test_the_telling_detail(fields: dict[str, Any], words: str) -> None:
+def test_the_significant_detail(fields: dict[str, Any], words: str) -> None:
     assert detail(head(), fields) == words
 
 

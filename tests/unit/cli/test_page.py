@@ -22,7 +22,7 @@ def call(arguments: Any, name: str = "tool") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ({"command": "ls -l", "timeout": 5}, "ls -l"),
         ({"path": "src", "pattern": "x  y"}, "x  y  src"),
@@ -36,9 +36,9 @@ def call(arguments: Any, name: str = "tool") -> dict[str, Any]:
         ({"command": "one\ntwo"}, "one two"),
     ],
 )
-def test_a_call_tells_its_most_telling_arguments(arguments: Any, told: str) -> None:
+def test_a_call_shows_its_most_significant_arguments(arguments: Any, reported: str) -> None:
     (line,) = (line for line in page(call(arguments)) if line.startswith("▸"))
-    assert line == f"▸ tool  {told}".rstrip() + "  ✗ no result"
+    assert line == f"▸ tool  {reported}".rstrip() + "  ✗ no result"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_results_and_words_in_one_message_of_a_person() -> None:
     assert lines[-1] == "Go on."
 
 
-def test_what_nobody_said_aloud_is_one_line_each_unless_all_is_wanted() -> None:
+def test_silent_entries_take_one_line_each_unless_all_is_wanted() -> None:
     thoughts = [{"type": "thinking", "thinking": "first\nthought"}, {"type": "thinking"}, "bare"]
     record = {"role": "assistant", "content": thoughts, "thinking_text": "second"}
     reminder = {"role": "user", "content": "<system-reminder>\nbe brief\n</system-reminder>"}

@@ -1,4 +1,4 @@
-"""What is no number, or more than any clock counts, is refused as a wrong use and is no crash."""
+"""A value that is not a number, or more than any clock counts, is refused as a wrong use without a crash."""
 
 import click
 import pytest

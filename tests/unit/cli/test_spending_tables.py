@@ -36,7 +36,7 @@ def test_projects_of_one_name_are_two_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(line.startswith("~ ") for line in lines) == 2
 
 
-def test_nothing_used_is_no_table() -> None:
+def test_without_usage_there_is_no_table() -> None:
     assert list(spending_tables(SpendingReport())) == []
 
 

@@ -28,8 +28,8 @@ def conversation(home: Path, session: str, parent: str | None) -> None:
 def work(root: Path, session: str, parent: str | None) -> None:
     folder = root / (parent or "") / session
     folder.mkdir(parents=True)
-    told = {"session_id": session, "session_type": "work_task", "parent_session_id": parent}
-    (folder / "session.json").write_text(json.dumps(told))
+    reported = {"session_id": session, "session_type": "work_task", "parent_session_id": parent}
+    (folder / "session.json").write_text(json.dumps(reported))
 
 
 def found(home: Path) -> list[Pair]:
@@ -56,7 +56,7 @@ def test_a_derived_session_that_says_its_parent_is_the_version_that_gave_way(tmp
     ]
 
 
-def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
+def test_sub_work_is_not_a_version_of_the_work_above_it(tmp_path: Path) -> None:
     work(tmp_path, "above", None)
     work(tmp_path, DERIVED[0], "above")
     layout = MaestroSyncLayout(tmp_path, project="app")
@@ -67,13 +67,13 @@ def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
 DAMAGED = "metadata.json cannot be read, so its origin is unknown: not a JSON document"
 
 
-def test_a_session_whose_metadata_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_session_whose_metadata_cannot_be_read_is_reported(tmp_path: Path) -> None:
     conversation(tmp_path, "shop", None)
     conversation(tmp_path, DERIVED[0], "shop")
     conversation(tmp_path, "fork", "shop")
     for name in (DERIVED[0], "fork"):
         (folder(tmp_path, name) / "metadata.json").write_text('{"session_id": ')
-    ((name, note),) = unknown(tmp_path)  # nobody's fork is a version of what it was forked from
+    ((name, note),) = unknown(tmp_path)  # no fork is a version of what it was forked from
     assert (name, note[: len(DAMAGED)]) == (DERIVED[0], DAMAGED)
 
 
@@ -98,7 +98,7 @@ def test_a_damaged_conversation_leaves_no_doubt_about_the_pair(tmp_path: Path) -
     assert doubtful == []
 
 
-def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_brainstorm_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     layout = BrainstormSyncLayout(tmp_path, project="app")
     path = Path(layout.place("app", DERIVED[0]).locator)
     path.parent.mkdir(parents=True)
@@ -157,7 +157,7 @@ def test_it_is_listed_though_the_remote_cannot_be_opened(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
+def test_what_is_here_is_listed_though_the_remote_cannot_be_opened(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     conversation(tmp_path, "shop", None)
@@ -172,7 +172,7 @@ def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
         assert f"sync resolve {DERIVED[0]} --keep theirs" in done.stdout
 
 
-def test_where_nothing_lies_here_only_the_error_is_told(tmp_path: Path) -> None:
+def test_where_nothing_is_stored_here_only_the_error_is_reported(tmp_path: Path) -> None:
     done = resolve(tmp_path)
     assert done.stdout == ""
     assert "nothing waits" not in done.stderr

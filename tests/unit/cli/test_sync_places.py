@@ -1,4 +1,4 @@
-"""Where the documents say that something is remembered, there it lies."""
+"""What is remembered is stored where the documents say."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("page", ["howto/sync.md", "durability.md"])
-def test_what_gc_removed_lies_where_the_documents_say(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_gc_removed_is_where_the_documents_say(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     folder = Path(places.removed(Settings(remote="s3://bucket", tenant="ada", device="desk")).folder)
     assert folder.parent == Path("~/.local/state/sessionary/sync").expanduser()

@@ -1,4 +1,4 @@
-"""A removal that was cut off is looked after, and keeps nobody from anything else."""
+"""A removal that was cut off is finished, and blocks nothing else."""
 
 import os
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_it_is_finished_after_a_wait(settings: Settings) -> None:
     assert not (folder / "open").exists()
 
 
-def test_what_cannot_be_read_is_told_and_stops_nothing(
+def test_what_cannot_be_read_is_reported_and_stops_nothing(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = Path(places.removed(settings).folder)
@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_told_and_stops_nothing(
     assert "an interrupted removal is not finished" in capsys.readouterr().err
 
 
-def test_a_watch_that_is_told_to_end_leaves_it_to_the_next(settings: Settings) -> None:
+def test_a_watch_that_is_stopped_leaves_it_to_the_next(settings: Settings) -> None:
     folder = open_run(settings)
     with watching.Stop() as stop:
         stop.set()

@@ -1,4 +1,4 @@
-"""A watch ends when it is told to, at whatever moment that comes."""
+"""A watch ends when it is stopped, at whatever moment that comes."""
 
 import random
 import signal

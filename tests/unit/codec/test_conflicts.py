@@ -1,4 +1,4 @@
-"""Merge conflict markers are named as such, with their line, in every format; both sides can be told apart."""
+"""Merge conflict markers are named as such, with their line, in every format; both sides can be distinguished."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_json_lines_name_each_marker_by_the_same_words() -> None:
     ]
 
 
-def test_the_sides_of_a_text_are_told_apart_and_the_base_belongs_to_none() -> None:
+def test_the_sides_of_a_text_are_distinguished_and_the_base_belongs_to_none() -> None:
     assert sides(TWO) == (b'{\n "a": 1,\n "b": 2\n}\n', b'{\n "a": 1,\n "b": 3\n}\n')
     assert sides(THREE) == sides(TWO)
     assert sides(b"a\n<<<<<<< x\nb\n") is None

@@ -85,7 +85,7 @@ def test_behind_a_torn_record_the_next_one_is_found_or_it_might_be_a_part_of_the
 
 
 @given(st.integers(1, len(A) - 1))
-def test_the_end_of_a_record_alone_is_no_record(cut: int) -> None:
+def test_the_end_of_a_record_alone_is_not_a_record(cut: int) -> None:
     assert found(A[cut:]) == []
     assert found(A[cut:] + B) == [B]
     assert found(A[:cut]) == []
@@ -114,7 +114,7 @@ def test_the_search_is_bounded() -> None:
     assert found(b'{"a":1x' * (MAX_PIECES + 1) + A) == []
 
 
-def test_covers_asks_for_every_byte_that_is_no_blank() -> None:
+def test_covers_asks_for_every_byte_that_is_not_blank() -> None:
     assert covers(b"", [])
     assert covers(b" \t\r\0", [])
     assert not covers(b"x", [])

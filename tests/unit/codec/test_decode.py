@@ -97,7 +97,7 @@ ODD: list[tuple[bytes, Any, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("raw", "value", "notes"), ODD)
-def test_what_msgspec_refuses_is_read_and_told(raw: bytes, value: Any, notes: tuple[str, ...]) -> None:
+def test_what_msgspec_refuses_is_read_and_reported(raw: bytes, value: Any, notes: tuple[str, ...]) -> None:
     assert same(decode(raw), value)
     assert decode_patiently(raw).notes == notes
 

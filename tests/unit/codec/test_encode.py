@@ -74,7 +74,7 @@ def test_a_lone_surrogate_reads_back_as_itself(encode: Any) -> None:
     assert json.loads(encode(value)) == value
 
 
-def test_a_document_refuses_what_is_no_json() -> None:
+def test_a_document_refuses_what_is_not_json() -> None:
     with pytest.raises(ValueError, match="Out of range"):
         encode_document({"a": float("nan")})
 

@@ -41,7 +41,7 @@ def numbers(reading: Reading) -> list[int]:
     return [int(value["content"].split()[0][1:]) for value in reading.values if "content" in value]
 
 
-def told(reading: Reading) -> list[tuple[str, int | None, int | None, int]]:
+def reported(reading: Reading) -> list[tuple[str, int | None, int | None, int]]:
     return [(found.code, found.line, found.byte, found.span) for found in reading.problems]
 
 
@@ -90,7 +90,7 @@ def test_an_empty_file() -> None:
 
 def test_a_single_newline_is_an_empty_transcript() -> None:
     reading = read(b"\n")
-    assert (reading.values, told(reading), reading.torn, reading.end) == (
+    assert (reading.values, reported(reading), reading.torn, reading.end) == (
         [],
         [("blank_lines", 1, 0, 0)],
         False,
@@ -106,13 +106,13 @@ def test_a_torn_tail_is_one_problem_and_no_record(tail: bytes) -> None:
     assert (reading.torn, reading.end) == (True, len(CLEAN))
     assert not reading.strict or tail in (b"5", b"[1]")
     assert reading.problems[0].severity is Severity.lost_data
-    assert told(reading) == [("torn_tail", 9, len(CLEAN), len(tail))]
+    assert reported(reading) == [("torn_tail", 9, len(CLEAN), len(tail))]
 
 
 def test_a_whole_last_record_without_newline_is_a_record() -> None:
     reading = read(CLEAN[:-1])
     assert numbers(reading) == list(range(8))
-    assert told(reading) == [("missing_newline", 8, CLEAN.rfind(b"\n", 0, -1) + 1, len(RAWS[7]))]
+    assert reported(reading) == [("missing_newline", 8, CLEAN.rfind(b"\n", 0, -1) + 1, len(RAWS[7]))]
     assert (reading.torn, reading.end, reading.strict) == (False, CLEAN.rfind(b"\n", 0, -1) + 1, True)
 
 
@@ -167,11 +167,11 @@ DAMAGED: list[tuple[str, bytes, str, Severity]] = [
 @pytest.mark.parametrize(
     ("line", "code", "severity"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED]
 )
-def test_a_damaged_line_is_skipped_and_told_once(line: bytes, code: str, severity: Severity) -> None:
+def test_a_damaged_line_is_skipped_and_reported_once(line: bytes, code: str, severity: Severity) -> None:
     data, byte = with_line(4, line)
     reading = read(data)
     assert numbers(reading) == [0, 1, 2, 3, 5, 6, 7]
-    assert told(reading) == [(code, 5, byte, len(line))]
+    assert reported(reading) == [(code, 5, byte, len(line))]
     assert reading.problems[0].severity is severity
     assert reading.problems[0].repair
     assert not reading.torn
@@ -186,7 +186,7 @@ def test_the_same_damage_in_an_unfinished_last_line_is_a_torn_tail(line: bytes, 
     assert numbers(reading) == list(range(8))
     assert (reading.torn, reading.end) == (True, len(CLEAN) + line.rfind(b"\n") + 1)
     unfinished = code in ("bad_json", "bad_utf8", "not_an_object")
-    assert told(reading) == [("torn_tail" if unfinished else code, 9, len(CLEAN), len(line))]
+    assert reported(reading) == [("torn_tail" if unfinished else code, 9, len(CLEAN), len(line))]
 
 
 def test_a_hole_inside_of_a_line_damages_three_stretches() -> None:
@@ -194,7 +194,7 @@ def test_a_hole_inside_of_a_line_damages_three_stretches() -> None:
     data, byte = with_line(4, head + b"\0" * 4096 + tail, instead=2)
     reading = read(data)
     assert numbers(reading) == [0, 1, 2, 3, 6, 7]
-    assert told(reading) == [
+    assert reported(reading) == [
         ("bad_json", 5, byte, len(head)),
         ("nul_run", 5, byte + len(head), 4096),
         ("bad_json", 5, byte + len(head) + 4096, len(tail)),
@@ -213,7 +213,7 @@ def test_a_hole_between_a_whole_record_and_pieces() -> None:
 
 
 def test_a_file_of_zeros_is_a_hole() -> None:
-    assert told(read(b"\0" * 5000)) == [("nul_run", 1, 0, 5000)]
+    assert reported(read(b"\0" * 5000)) == [("nul_run", 1, 0, 5000)]
 
 
 def test_damage_in_the_first_line_does_not_hide_the_others() -> None:
@@ -228,7 +228,7 @@ def test_crlf_is_a_note_and_no_part_of_the_records() -> None:
     data = CLEAN.replace(b"\n", b"\r\n")
     reading = read(data)
     assert reading.raws == RAWS
-    assert told(reading) == [("crlf", 1, 0, len(RAWS[0]) + 1)]
+    assert reported(reading) == [("crlf", 1, 0, len(RAWS[0]) + 1)]
     assert "8 lines" in reading.problems[0].message
     assert (reading.strict, reading.end) == (True, len(data))
 
@@ -250,7 +250,7 @@ def test_a_lone_cr_is_blank_to_json_but_ends_a_line_for_the_original() -> None:
 def test_a_byte_order_mark_is_read_over() -> None:
     reading = read(b"\xef\xbb\xbf" + CLEAN)
     assert reading.raws == RAWS
-    assert told(reading) == [("bom", 1, 0, 3 + len(RAWS[0]))]
+    assert reported(reading) == [("bom", 1, 0, 3 + len(RAWS[0]))]
     assert not reading.strict
     reading = read(b"\xef\xbb\xbf")
     assert (reading.values, [found.code for found in reading.problems]) == ([], ["torn_tail"])
@@ -260,7 +260,7 @@ def test_blank_lines_are_one_note() -> None:
     data, byte = with_line(3, b"", b"  ", RAWS[3], b"\x0b\x0c", b"", b"\t")
     reading = read(data)
     assert numbers(reading) == list(range(8))
-    assert told(reading) == [("blank_lines", 4, byte, 0)]
+    assert reported(reading) == [("blank_lines", 4, byte, 0)]
     assert "5 blank lines" in reading.problems[0].message
     assert reading.strict
 
@@ -292,7 +292,7 @@ def test_unusual_records_are_records(line: bytes, codes: list[str]) -> None:
     data, byte = with_line(4, line)
     reading = read(data)
     assert numbers(reading) == list(range(8))
-    assert told(reading) == [(code, 5, byte, len(line)) for code in codes]
+    assert reported(reading) == [(code, 5, byte, len(line)) for code in codes]
     assert all(found.severity is Severity.note for found in reading.problems)
     assert reading.strict
 
@@ -432,26 +432,28 @@ SCRAPS += [
 
 
 @given(st.lists(st.sampled_from(SCRAPS), max_size=20).map(b"".join))
-def test_of_any_bytes_every_line_is_a_record_or_told(data: bytes) -> None:
+def test_of_any_bytes_every_line_is_a_record_or_reported(data: bytes) -> None:
     reading = read(data)
     lines = {found.line for found in reading.records()}
-    # A carriage return within a record is told, and the record read.
+    # A carriage return within a record is reported, and the record read.
     damaged = [
         found
         for found in reading.problems
         if found.severity > Severity.note and found.code != "carriage_return"
     ]
-    told_of: set[int] = set()
+    reported_by: set[int] = set()
     for found in damaged:
         if found.line is None:
             return
         assert found.byte is not None
         end = found.byte + found.span
         assert 0 <= found.byte < end <= len(data)
-        told_of.update(range(found.line, data.count(b"\n", 0, end) + 2 if end > found.byte else found.line))
-    assert not lines & told_of
+        reported_by.update(
+            range(found.line, data.count(b"\n", 0, end) + 2 if end > found.byte else found.line)
+        )
+    assert not lines & reported_by
     for number, line in enumerate(data.split(b"\n"), 1):
-        assert number in lines or number in told_of or not line.strip()
+        assert number in lines or number in reported_by or not line.strip()
     assert reading.end == data.rfind(b"\n") + 1
     assert reading.torn is (reading.end < len(data) and not reading_ends_well(data, lines))
 
@@ -528,7 +530,7 @@ def test_a_strict_reader_is_stopped_by_what_others_read_over() -> None:
     ]
 
 
-def test_a_byte_order_mark_behind_an_odd_blank_is_told() -> None:
+def test_a_byte_order_mark_behind_an_odd_blank_is_reported() -> None:
     reading = read(b'\x0c\xef\xbb\xbf{"a": 1}\n')
     assert reading.values == [{"a": 1}]
     assert [found.code for found in reading.problems] == ["bom"]

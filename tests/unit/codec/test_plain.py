@@ -52,7 +52,7 @@ OTHER = [
 
 
 def unchanged(value: Any) -> bool:
-    """Whether `sanitize` returns the same, as far as equality and the outermost type tell."""
+    """Whether `sanitize` returns the same, as far as equality and the outermost type show."""
     clean = sanitize(value)
     return type(clean) is type(value) and bool(clean == value)
 

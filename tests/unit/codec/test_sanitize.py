@@ -277,7 +277,7 @@ def test_strings_are_shared_and_containers_are_new() -> None:
     assert copy["b"]["c"] is text
 
 
-def test_a_cycle_is_named_where_it_closes_and_a_shared_part_is_no_cycle() -> None:
+def test_a_cycle_is_named_where_it_closes_and_a_shared_part_is_not_a_cycle() -> None:
     loop: dict[str, Any] = {"name": "loop"}
     loop["self"] = loop
     loop["list"] = [loop]

@@ -49,7 +49,7 @@ def test_an_edit_in_place_is_seen_at_any_depth() -> None:
     assert before != message
 
 
-def test_none_is_kept_and_is_no_false() -> None:
+def test_none_is_kept_and_is_not_false() -> None:
     assert snapshot([None]) == [None]
     assert snapshot([None]) != [False]
     assert snapshot({"a": None}) != {}

@@ -59,7 +59,7 @@ def changed(data: bytes, change: Any) -> tuple[bytes, Any]:
         (b"\xef\xbb\xbf# a\nb: 1\n", ["# a"]),
     ],
 )
-def test_a_comment_is_told_from_text(data: bytes, comments: list[str]) -> None:
+def test_a_comment_is_distinguished_from_text(data: bytes, comments: list[str]) -> None:
     assert comments_of(data) == comments
 
 

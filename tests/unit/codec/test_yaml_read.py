@@ -228,7 +228,7 @@ def test_a_line_is_found_by_the_way_to_it() -> None:
     assert line_of(None, ["a"]) is None
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     faults = Faults("f.yaml", b"a: 1\nb:\n  - c: 2\n")
     faults.add("odd_value", ["b", 0, "c"], "must be text", "quote it")
     faults.add("no_value", ["d"], "is missing", "add it", Severity.note)

@@ -174,7 +174,7 @@ def test_sweep_takes_our_temp_files_and_leaves_those_of_others(tmp_path: Any) ->
     assert sorted(os.listdir(tmp_path)) == sorted([fresh, old, ".other.tmp", "a.tmp"])
 
 
-def test_temp_names_fit_and_look_like_nobodys_file() -> None:
+def test_temp_names_fit_and_match_no_other_file() -> None:
     name = os.path.basename(atomic.temp_name("/x/" + "語" * 80 + ".jsonl"))
     assert re.fullmatch(r"\..+\.tmp", name)
     assert len(name.encode()) <= 255
@@ -227,7 +227,7 @@ def test_a_file_is_flushed_when_it_has_its_name_unless_the_folder_brings_it_alon
 def test_a_file_that_has_its_name_and_cannot_be_flushed_may_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody may have read it already, so it stays, and nobody is told that it does not."""
+    """Somebody may have read it already, so it stays, and the result does not deny it."""
     fs = as_the_system(monkeypatch, False, Fault("fsync", 1, errno.EIO))
     with pytest.raises(StorageFailed) as caught:
         atomic.create(str(tmp_path / "a"), b"one", fs=fs)

@@ -1,4 +1,4 @@
-"""A path that begins with a home that is not there is told; no folder called `~` is ever made."""
+"""A path that begins with a missing home is reported; no folder called `~` is ever made."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_a_home_is_put_in_front(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         lambda path: rewind(path, 1),
     ],
 )
-def test_a_home_that_is_not_there_is_told(
+def test_a_home_that_is_not_there_is_reported(
     use: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -87,7 +87,7 @@ def test_a_replaced_file_is_reopened(path: Any) -> None:
     assert Path(str(path) + ".backup").read_bytes() == b'{"a":1}\n'
 
 
-def test_a_linked_file_is_appended_to_where_it_lies(tmp_path: Any) -> None:
+def test_a_linked_file_is_appended_to_where_it_is(tmp_path: Any) -> None:
     real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
     real.write_bytes(b'{"a":1}\n')
     link.symlink_to(real)
@@ -159,7 +159,7 @@ def test_a_failed_flush_is_unknown_never_retried_and_the_next_append_replaces(pa
     assert not journal.suspect
 
 
-def test_a_failed_flush_in_the_background_is_told_once(path: Any) -> None:
+def test_a_failed_flush_in_the_background_is_reported_once(path: Any) -> None:
     fs = BadFlush()
     journal = Journal(str(path), Tail.CUT, fs=fs)
     committer = Committer()

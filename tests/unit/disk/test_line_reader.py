@@ -19,7 +19,7 @@ from sessionary.testing.wrapper import WrappedFs
 
 
 class BytesFs(WrappedFs):
-    """One file in memory. It gives at most `mouthful` bytes per call, and tells how many it gave."""
+    """One file in memory. It gives at most `mouthful` bytes per call, and counts how many it gave."""
 
     def __init__(self, content: bytes, mouthful: int = 1 << 30) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ def test_the_old_file_is_read_on_after_a_replace(tmp_path: Path) -> None:
         assert file.line(6) == b"old 2\n"
 
 
-def test_the_tail_costs_what_lies_at_the_end() -> None:
+def test_the_tail_costs_what_is_at_the_end() -> None:
     fs = BytesFs(b"x" * 99 + b"\n" + (b"y" * 999 + b"\n") * 5000)
     assert len(line_reader.tail_heads(fs, "x", 20)) == 20
     assert fs.given < 5 * 20_000

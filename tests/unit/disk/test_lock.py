@@ -214,7 +214,7 @@ class Busy(WrappedFs):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="this system has no sched_yield")
-def test_whoever_waits_lets_others_go_first_and_then_sleeps_longer_and_longer(
+def test_a_waiter_yields_first_and_then_sleeps_longer_and_longer(
     path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []

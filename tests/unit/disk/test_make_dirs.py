@@ -1,4 +1,4 @@
-"""Folders that cannot be made are told, and never tried for ever."""
+"""Folders that cannot be made are reported, and never tried for ever."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from sessionary.disk.fs import OS_FS, make_dirs
 
 
-def test_a_link_to_a_disk_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_link_to_a_disk_that_is_not_there_is_reported(tmp_path: Path) -> None:
     (tmp_path / "home").symlink_to(tmp_path / "unmounted" / "disk")
     with pytest.raises(FileNotFoundError):
         make_dirs(OS_FS, str(tmp_path / "home" / "projects" / "one"))

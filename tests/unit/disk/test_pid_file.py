@@ -169,7 +169,7 @@ def test_an_earlier_version_waits_for_ours(path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "effect"), [("open", errno.EACCES), ("write", errno.ENOSPC), ("lock", errno.EIO)]
 )
-def test_a_disk_that_refuses_is_told_and_nothing_stays(path: Path, call: str, effect: int) -> None:
+def test_a_disk_that_refuses_is_reported_and_nothing_stays(path: Path, call: str, effect: int) -> None:
     fs = FaultFs(UNSYNCED, Fault(call, 1, effect))  # type: ignore[arg-type]
     with pytest.raises(StorageFailed) as caught:
         PidFile(str(path), fs).acquire(0, now)

@@ -23,7 +23,7 @@ def held_open(times: int, calls: list[str]) -> Any:
     return replace
 
 
-def test_a_rename_waits_for_whoever_holds_the_file_open(monkeypatch: Any) -> None:
+def test_a_rename_waits_for_processes_that_hold_the_file_open(monkeypatch: Any) -> None:
     calls: list[str] = []
     monkeypatch.setattr(os, "replace", held_open(3, calls))
     patient_rename("a", "b")

@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices and folders in the place of a file: no reader waits for them, and each is told in words."""
+"""Pipes, sockets, devices and folders in the place of a file: no reader waits for them, and each is reported."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ def endless(path: Path) -> None:
 @pytest.mark.parametrize(
     "read", [lambda path: read_bytes(OS_FS, path), lambda path: line_reader.count_lines(OS_FS, path)]
 )
-def test_what_is_no_file_is_refused_in_words(
+def test_what_is_not_a_file_is_refused_in_words(
     make: Callable[[Path], None], words: str, read: Callable[[str], object], tmp_path: Path
 ) -> None:
     make(tmp_path / "x")
@@ -74,7 +74,7 @@ def test_a_journal_that_is_a_pipe_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_a_pipe_locks_and_takes_no_note(tmp_path: Path) -> None:
-    """However many notes go into it: a full pipe would stop whoever writes the next one."""
+    """However many notes go into it: a full pipe would stop the writer of the next one."""
     pipe(tmp_path / ".lock")
     for _ in range(3):
         with FileLock(str(tmp_path / ".lock")).held(note="n" * 60_000):

@@ -121,7 +121,7 @@ def test_of_a_closed_spool_nothing_is_read_and_nothing_wrong(tmp_path: Path, in_
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_nobody_finds_the_file_and_it_is_gone_with_the_spool(tmp_path: Path, system: str) -> None:
+def test_the_file_has_no_name_and_is_gone_with_the_spool(tmp_path: Path, system: str) -> None:
     fs = SYSTEMS[system]()
     gc.collect()
     before = descriptors()
@@ -145,7 +145,7 @@ def test_the_file_is_for_the_owner_of_the_account_only(tmp_path: Path) -> None:
     assert os.path.basename(path).startswith(".")
 
 
-def test_a_folder_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_folder_that_is_missing_is_reported(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path / "gone"), in_memory=0)
     with pytest.raises(StorageFailed, match="gone") as caught:
         spool.put(b"x")
@@ -157,14 +157,14 @@ class FullFs(WrappedFs):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_is_told_of(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path), in_memory=0, fs=FullFs(OS_FS))
     with pytest.raises(StorageFailed) as caught:
         spool.put(b"x")
     assert caught.value.errno == errno.ENOSPC
 
 
-def test_bytes_that_are_missing_are_told_of(tmp_path: Path) -> None:
+def test_bytes_that_are_missing_are_reported(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path), in_memory=0)
     spool.put(b"x")
     with pytest.raises(StorageFailed, match="missing"):

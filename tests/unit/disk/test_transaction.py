@@ -101,7 +101,7 @@ def kills() -> int:
 
 @pytest.mark.parametrize("line", [FOREIGN, b'{"n":22}\n', b'{"n":3}\n', b'{"torn'])
 def test_killed_anywhere_with_lines_of_others_behind(tmp_path: Path, line: bytes) -> None:
-    """Whoever takes no lock adds a line after the kill, and after the recovery was killed too."""
+    """A writer without a lock adds a line after the kill, and after the recovery was killed too."""
     finished = set()
     for n in range(1, kills() + 1):
         folder = begin(tmp_path / str(n))
@@ -111,12 +111,12 @@ def test_killed_anywhere_with_lines_of_others_behind(tmp_path: Path, line: bytes
         fs.bury()
         with (folder / "log").open("ab") as log:
             log.write(line)
-        told = open_intent(OS_FS, str(folder))
+        reported = open_intent(OS_FS, str(folder))
         recovered = recover(OS_FS, str(folder))
         done = state(folder)["one"] == b"new one"
         finished.add(done)
         assert state(folder) == {**(NEW if done else OLD), "log": (NEW if done else OLD)["log"] + line}, n
-        assert (told is None) == (recovered is None)
+        assert (reported is None) == (recovered is None)
         if recovered is not None:
             assert recovered.finished == done
         assert recover(OS_FS, str(folder)) is None

@@ -28,7 +28,7 @@ SCHEME = re.compile(r"(?i)href=\"(?!https?:|mailto:)[a-z][\w+.-]*:")
 @given(st.lists(st.sampled_from(TOKENS), max_size=24).map("".join))
 @example("`-->\n</details>`")  # HTML at the start of a line ends a paragraph, and so a code span
 @example("\\\\``<!--`")  # an escaped backslash escapes nothing
-@example("[a](```)</details>```")  # the destination of a link is no code
+@example("[a](```)</details>```")  # the destination of a link is not code
 @example("[a](x '`')</details>`")
 @example("| ` | <x> | ` |\n|---|---|---|")
 def test_nothing_acts(text: str) -> None:

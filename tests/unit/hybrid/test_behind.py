@@ -81,7 +81,7 @@ def hung() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_making_a_store_asks_nobody(machine: Make) -> None:
+def test_making_a_store_makes_no_request(machine: Make) -> None:
     def connect() -> Remote:
         raise AssertionError("nobody has asked for anything yet")
 
@@ -137,7 +137,7 @@ def _same(remote: Remote) -> Remote:
     return remote
 
 
-def test_what_could_not_be_sent_is_told_in_the_result_and_goes_later(
+def test_what_could_not_be_sent_is_reported_in_the_result_and_goes_later(
     machine: Make, server: MemoryServer
 ) -> None:
     dead = Refusing(lambda: None)
@@ -286,7 +286,7 @@ def test_an_appended_event_goes_by_itself_where_logs_are_carried(machine: Make, 
     assert log_of(two).read_bytes() == log_of(one).read_bytes() != b""
 
 
-def test_an_appended_event_is_nobodys_business_where_logs_are_not_carried(machine: Make) -> None:
+def test_an_appended_event_is_ignored_where_logs_are_not_carried(machine: Make) -> None:
     one = machine("one")
     one.write("hello")
     one.sync()
@@ -481,7 +481,9 @@ def test_a_store_has_one_other_side(tmp_path: Path, server: MemoryServer) -> Non
         HybridSessionStore(tmp_path, config, remote=server.remote)
 
 
-def test_where_the_memory_lies(tmp_path: Path, server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_memory_is_stored(
+    tmp_path: Path, server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     with HybridSessionStore(tmp_path / "a", remote=server.remote) as store:
         store.save("s", say("hello"), META)

@@ -53,7 +53,7 @@ def test_other_people_in_one_database_are_others(tmp_path: Path, config: CosmosC
         assert (got.pulled, got.unchanged, got.errors) == (0, 0, [])
 
 
-def test_a_database_that_nobody_answers_for_is_told_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     config = CosmosConfig(f"http://127.0.0.1:{free_port()}/", "db", "box")
     with store_of(tmp_path, config) as store:
         store.save("s", WORDS, META)
@@ -79,10 +79,10 @@ with HybridSessionStore(sys.argv[1], config, state_dir=sys.argv[2]) as store:
 """
 
 
-def test_without_the_driver_saving_works_and_the_remedy_is_told(tmp_path: Path) -> None:
+def test_without_the_driver_saving_works_and_the_remedy_is_reported(tmp_path: Path) -> None:
     code = [sys.executable, "-c", WITHOUT, str(tmp_path / "a"), str(tmp_path / "state")]
-    told = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert told == "pip install 'sessionary[cosmos]'\n" * 2
+    reported = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert reported == "pip install 'sessionary[cosmos]'\n" * 2
 
 
 @pytest.mark.parametrize(

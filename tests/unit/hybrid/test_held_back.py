@@ -30,7 +30,7 @@ def machines(machine: Make) -> tuple[Machine, Machine]:
     return one, two
 
 
-def test_both_machines_are_told_and_the_good_version_stays(machines: tuple[Machine, Machine]) -> None:
+def test_both_machines_report_it_and_the_good_version_stays(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     sent = one.sync()
     assert (sent.pushed, sent.unchanged, sent.failed, sent.damaged) == (0, 0, 1, 1)

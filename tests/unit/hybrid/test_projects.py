@@ -63,7 +63,7 @@ def test_a_second_machine_has_the_sessions_of_its_only_folder_of_that_name(
     assert pulled(opened(tmp_path / "two/code/app")) == {"w"}
 
 
-def test_a_folder_that_may_be_two_projects_becomes_one_of_its_own_and_waits_for_nobody(
+def test_a_folder_that_may_be_two_projects_becomes_one_of_its_own_without_waiting(
     tmp_path: Path, opened: Open, server: MemoryServer
 ) -> None:
     keep(opened(tmp_path / "one/work/app"), "w")

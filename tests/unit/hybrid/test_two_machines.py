@@ -255,7 +255,7 @@ def test_a_store_in_any_folder_meets_another_of_the_same_project(
         assert asyncio.run(three.pull()).pulled == 0
 
 
-def test_one_repository_is_one_project_wherever_it_lies(tmp_path: Path, server: MemoryServer) -> None:
+def test_one_repository_is_one_project_wherever_it_is(tmp_path: Path, server: MemoryServer) -> None:
     import asyncio
 
     from sessionary import HybridSessionStore

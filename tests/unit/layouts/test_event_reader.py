@@ -45,7 +45,7 @@ def names(events: Sequence[EventHead]) -> list[str]:
     return [found.event for found in events]
 
 
-def told(reader: EventReader) -> list[tuple[str, int | None, int | None]]:
+def reported(reader: EventReader) -> list[tuple[str, int | None, int | None]]:
     return [(problem.code, problem.line, problem.byte) for problem in reader.problems]
 
 
@@ -65,7 +65,7 @@ class WatchedFs(WrappedFs):
 # -- heads
 
 
-def test_a_head_tells_all_but_the_data(tmp_path: Path) -> None:
+def test_a_head_holds_all_but_the_data(tmp_path: Path) -> None:
     path = log(
         tmp_path,
         event("session:start"),
@@ -83,14 +83,14 @@ def test_a_head_tells_all_but_the_data(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_the_data_of_a_long_line_is_not_decoded(tmp_path: Path, compact: bool) -> None:
-    """What lies between head and end is passed over: here it is no JSON at all, and heads cannot know."""
+    """What is between head and end is passed over: here it is not JSON at all, and heads cannot know."""
     long = line(event("llm:request", span_id="x", data={"raw": {"text": "y" * 5 * WIDTH}}), compact=compact)
     log(tmp_path, event("a"), long.replace(b"y" * WIDTH, b'y" y', 1), event("b"))
     reader = EventReader(tmp_path)
     assert names(list(reader.heads())) == ["a", "llm:request", "b"]
     assert reader.problems == []
     assert len(list(reader.fields(["data.raw.text"]))) == 2, "reading the line finds the damage"
-    assert told(reader)[0][:2] == ("bad_json", 2)
+    assert reported(reader)[0][:2] == ("bad_json", 2)
 
 
 LONG = "z" * (2 * WIDTH)
@@ -131,7 +131,7 @@ def test_where_the_head_does_not_tell_the_line_is_read(
     ("field", "value"),
     [("ts", [5]), ("ts", True), ("lvl", ["INFO"]), ("event", None), ("duration_ms", "2100"), ("status", {})],
 )
-def test_a_field_of_another_type_tells_nothing(tmp_path: Path, field: str, value: object) -> None:
+def test_a_field_of_another_type_is_ignored(tmp_path: Path, field: str, value: object) -> None:
     log(tmp_path, {**event("e", span_id="s"), field: value})
     reader = EventReader(tmp_path)
     (found,) = reader.heads()
@@ -180,7 +180,7 @@ def test_what_only_python_reads_is_read(tmp_path: Path) -> None:
 # -- damage
 
 
-def test_damaged_lines_are_skipped_and_told(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped_and_reported(tmp_path: Path) -> None:
     good = line(event("good"))
     broken = {
         "bad_json": good[:-9],
@@ -199,30 +199,30 @@ def test_damaged_lines_are_skipped_and_told(tmp_path: Path) -> None:
     starts = [0]
     for found in lines:
         starts.append(starts[-1] + len(found) + 1)
-    assert told(reader) == [(code, 2 * n + 2, starts[2 * n + 1]) for n, code in enumerate(broken)]
+    assert reported(reader) == [(code, 2 * n + 2, starts[2 * n + 1]) for n, code in enumerate(broken)]
     assert {problem.path for problem in reader.problems} == {str(path)}
 
 
-def test_a_problem_is_told_once_however_often_it_is_met(tmp_path: Path) -> None:
+def test_a_problem_is_reported_once_however_often_it_is_met(tmp_path: Path) -> None:
     path = log(tmp_path, event("a"), b"nonsense", event("b"))
     reader = EventReader(path)
     assert names(reader.tail(9)) == ["a", "b"]
-    assert [found[:2] for found in told(reader)] == [("bad_json", None)]
+    assert [found[:2] for found in reported(reader)] == [("bad_json", None)]
     for _ in range(2):
         assert names(list(reader.heads(event="b"))) == ["b"]
         assert names(reader.tail(3)) == ["a", "b"]
-        assert [found[:2] for found in told(reader)] == [("bad_json", 2)]
+        assert [found[:2] for found in reported(reader)] == [("bad_json", 2)]
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3, 9, WIDTH])
-def test_a_torn_last_line_is_no_event(tmp_path: Path, lost: int) -> None:
+def test_a_torn_last_line_is_not_an_event(tmp_path: Path, lost: int) -> None:
     path = log(tmp_path, event("a"))
     size = path.stat().st_size
     with path.open("ab") as out:
         out.write(line(event("b", data={"x": LONG, "y": {"z": {}}}))[:-lost])
     reader = EventReader(path)
     assert names(list(reader.heads())) == ["a"] == names(reader.tail(1))
-    assert told(reader) == [("torn_tail", 2, size)]
+    assert reported(reader) == [("torn_tail", 2, size)]
 
 
 def test_a_whole_event_without_its_newline_is_one(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_whole_event_without_its_newline_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("junk", [b"\0", b"x", b'{"a": ', b"[1], "])
-def test_a_huge_line_that_is_no_object_is_not_loaded(tmp_path: Path, junk: bytes) -> None:
+def test_a_huge_line_that_is_not_an_object_is_not_loaded(tmp_path: Path, junk: bytes) -> None:
     path = log(tmp_path, event("a"), junk * (3 * HUGE // len(junk)), event("b"))
     fs = WatchedFs()
     reader = EventReader(path, fs)
@@ -404,7 +404,7 @@ def test_usages_are_merged() -> None:
     assert (total.cost_usd, total.without_cost, total.without_usage) == (Decimal("0.5"), 2, 1)
 
 
-def test_a_long_reading_tells_how_far_it_has_come(tmp_path: Path) -> None:
+def test_a_long_reading_reports_how_far_it_has_come(tmp_path: Path) -> None:
     passed: list[int] = []
     path = log(tmp_path, *[event("a", data={"x": "y" * 3_000_000})] * 8)
     assert EventReader(path, passed=passed.append).summary().total == 8
@@ -504,7 +504,7 @@ def test_paths_may_lie_in_one_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", "a\\"])
-def test_what_is_no_path_is_refused(tmp_path: Path, path: str) -> None:
+def test_what_is_not_a_path_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(Invalid, match="not a path to a field"):
         list(EventReader(log(tmp_path, event("a"))).fields([path]))
 
@@ -596,20 +596,20 @@ def test_usage_is_summed_by_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cost", [None, True, "", "free", "NaN", "inf", [], {}])
-def test_a_cost_that_is_no_amount_is_unknown(tmp_path: Path, cost: object) -> None:
+def test_a_cost_that_is_not_an_amount_is_unknown(tmp_path: Path, cost: object) -> None:
     log(tmp_path, response("m", {"input_tokens": 1, "cost_usd": cost}))
     total = EventReader(tmp_path).usage().total
     assert (total.cost_usd, total.without_cost, total.tokens) == (None, 1, {"input_tokens": 1})
 
 
 @pytest.mark.parametrize("count", [None, True, "12", 1.5, []])
-def test_a_count_that_is_no_number_is_not_summed(tmp_path: Path, count: object) -> None:
+def test_a_count_that_is_not_a_number_is_not_summed(tmp_path: Path, count: object) -> None:
     log(tmp_path, response("m", {"input_tokens": count}), response("m", {"input_tokens": 2.0}))
     assert EventReader(tmp_path).usage().total.tokens == {"input_tokens": 2}
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], "much", 5])
-def test_a_response_that_tells_no_usage_is_counted(tmp_path: Path, usage: object) -> None:
+def test_a_response_that_reports_no_usage_is_counted(tmp_path: Path, usage: object) -> None:
     log(tmp_path, response("m", usage), event("llm:response"), event("llm:response", data=None))
     total = EventReader(tmp_path).usage().total
     assert (total.responses, total.without_usage, total.tokens, total.cost_usd) == (3, 3, {}, None)

@@ -18,7 +18,7 @@ def lines(folder: Any) -> Any:
     return [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
 
 
-def test_what_tells_lines_apart_comes_first_and_data_last(tmp_path: Any) -> None:
+def test_what_distinguishes_lines_comes_first_and_data_last(tmp_path: Any) -> None:
     now = datetime(2025, 1, 31, 12, tzinfo=UTC)
     with EventsLog.with_fs(OS_FS, tmp_path / "s", now=lambda: now) as log:
         log.append({"data": {"x": 1}, "duration_ms": 5, "event": "tool:post", "status": "ok"})

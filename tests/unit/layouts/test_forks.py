@@ -145,7 +145,7 @@ def test_the_outer_id_is_exchanged_wherever_it_stands(session: Path, line: bytes
 
 
 @pytest.mark.parametrize("line", [b'{"session_id": "old", torn', b"[1]", b"", b"\xff{}"])
-def test_what_is_no_event_is_passed_on_as_it_is(session: Path, line: bytes) -> None:
+def test_what_is_not_an_event_is_passed_on_as_it_is(session: Path, line: bytes) -> None:
     data = lines(EVENTS[:1]) + line + b"\n" + lines(EVENTS[1:2])
     (session / "events.jsonl").write_bytes(data)
     fork(session, new_session_id="new")
@@ -216,7 +216,7 @@ def test_open_calls_are_completed_removed_or_refused(stopped: Path) -> None:
     assert not (stopped.parent / "refused").exists()
 
 
-def test_damage_of_the_parent_is_told_and_the_rest_comes_along(session: Path) -> None:
+def test_damage_of_the_parent_is_reported_and_the_rest_comes_along(session: Path) -> None:
     data = (session / "transcript.jsonl").read_bytes().split(b"\n")
     data[3] = b'{"torn": '
     (session / "transcript.jsonl").write_bytes(b"\n".join(data))
@@ -254,7 +254,7 @@ def test_a_preview(stopped: Path) -> None:
         get_fork_preview(stopped / "nowhere", 1)
 
 
-def test_forks_are_told_apart_from_sub_agents(session: Path) -> None:
+def test_forks_are_distinguished_from_sub_agents(session: Path) -> None:
     fork(session, turn=1, new_session_id="older")
     fork_session(session, turn=2, new_session_id="newer", now=lambda: NOW.replace(year=2027))
     child = {"session_id": "c_explorer", "parent_id": ID, "agent_name": "explorer"}

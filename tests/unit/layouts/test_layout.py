@@ -152,7 +152,7 @@ def test_any_name_of_a_folder_is_a_session(home: Path, make: Make, session_id: s
     assert only(AmplifierLayout(home)).ref.session_id in (session_id, f"x{session_id}")
 
 
-def test_a_name_that_is_no_utf8_is_a_session_too(home: Path, make: Make) -> None:
+def test_a_name_that_is_not_utf8_is_a_session_too(home: Path, make: Make) -> None:
     make(os.fsdecode(b"caf\xe9"))
     (ref,) = AmplifierLayout(home).discover()
     assert os.fsencode(ref.session_id) == b"caf\xe9"
@@ -202,7 +202,7 @@ def test_at_knows_a_session_folder_anywhere(home: Path, make: Make, tmp_path: Pa
         (f"{ROOT}-9c1d2e3f4a5b6c7d_zen_x-3452b4fa24eb4837_a:b", "3452b4fa24eb4837_a:b"),
     ],
 )
-def test_sub_sessions_are_told_apart_by_their_own_span(home: Path, session_id: str, handle: str) -> None:
+def test_sub_sessions_are_distinguished_by_their_own_span(home: Path, session_id: str, handle: str) -> None:
     assert AmplifierLayout(home).short_key(SessionRef("amplifier", session_id, str(home))) == handle
 
 
@@ -313,7 +313,7 @@ def test_size_counts_every_file_hidden_ones_and_those_in_folders_too(home: Path,
 
 
 @pytest.mark.parametrize("count", [True, "4", 4.0, None, [4]])
-def test_a_turn_count_that_is_no_number_is_left_out(home: Path, make: Make, count: Any) -> None:
+def test_a_turn_count_that_is_not_a_number_is_left_out(home: Path, make: Make, count: Any) -> None:
     make(files={"metadata.json": metadata(turn_count=count)})
     assert only(AmplifierLayout(home)).turn_count is None
 
@@ -382,7 +382,9 @@ def test_what_cannot_be_read_at_all_is_an_error_of_those_who_ask_for_it(home: Pa
     assert codes(problems) == [("unreadable_file", "cosmetic")]
 
 
-def test_a_project_that_cannot_be_looked_into_is_told_after_all_the_others(home: Path, make: Make) -> None:
+def test_a_project_that_cannot_be_looked_into_is_reported_after_all_the_others(
+    home: Path, make: Make
+) -> None:
     make("one", "-a")
     make("two", "-b")
     make("three", "-c")
@@ -530,7 +532,7 @@ def test_metadata_from_its_backup_still_names_the_session(home: Path, make: Make
     assert only(AmplifierLayout(home)).title == "kept"
 
 
-def test_a_backup_that_is_the_same_file_is_no_backup(home: Path, make: Make) -> None:
+def test_a_backup_that_is_the_same_file_is_not_a_backup(home: Path, make: Make) -> None:
     folder = make()
     os.link(folder / "transcript.jsonl", folder / "transcript.jsonl.backup")
     assert codes(check(home)) == [("backup_shares_file", "note")]

@@ -112,7 +112,7 @@ def test_an_object_speaks_through_model_dump() -> None:
 
 
 @pytest.mark.parametrize("message", ["text", 5, None, [("role", "user")]])
-def test_what_is_no_message_is_refused_as_in_the_original(message: Any) -> None:
+def test_what_is_not_a_message_is_refused_as_in_the_original(message: Any) -> None:
     with pytest.raises(AttributeError, match="model_dump"):
         stored(message)
 
@@ -234,7 +234,7 @@ def test_times_at_the_edges(value: object, expected: datetime) -> None:
         b"2026-01-25T04:08:00Z",
     ],
 )
-def test_what_is_no_time_is_none(value: object) -> None:
+def test_what_is_not_a_time_is_none(value: object) -> None:
     assert parse_time(value) is None
 
 

@@ -71,7 +71,7 @@ def test_entering_twice_and_leaving_what_was_not_entered_are_nothing(folder: Pat
     assert why(folder) is None
 
 
-def test_where_presence_cannot_be_told_nothing_fails(tmp_path: Path) -> None:
+def test_where_presence_is_unknown_nothing_fails(tmp_path: Path) -> None:
     presence = Presence()
     presence.enter(str(tmp_path / "missing" / "s"))
     presence.leave(str(tmp_path / "missing" / "s"))

@@ -98,7 +98,7 @@ def test_an_id_that_is_taken_is_refused_before_anything_moves(tmp_path: Path) ->
     assert sorted(os.listdir(sessions(tmp_path, OLD))) == ["a", "both", "z"]
 
 
-def test_two_paths_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_paths_of_one_name_are_distinguished(tmp_path: Path) -> None:
     mine, other = "/home/u/a/b", "/home/u/a-b"
     assert path_slug(mine) == path_slug(other)
     make(tmp_path, "mine", path=mine, working_dir=mine)
@@ -154,7 +154,7 @@ def test_the_trash_goes_along_and_undo_finds_it(tmp_path: Path) -> None:
     assert not sessions(tmp_path, OLD).parent.exists()
 
 
-def test_what_is_no_session_stays_and_is_told(tmp_path: Path) -> None:
+def test_what_is_not_a_session_stays_and_is_reported(tmp_path: Path) -> None:
     make(tmp_path, "s", working_dir=OLD)
     (sessions(tmp_path, OLD).parent / "repl_history").write_text("x")
     (sessions(tmp_path, OLD) / "notes.txt").write_text("x")
@@ -181,7 +181,7 @@ def test_metadata_that_cannot_be_read_goes_along_as_it_is(tmp_path: Path) -> Non
     assert "recovered_metadata" in {problem.code for problem in move.problems}
 
 
-def test_a_session_in_use_stays_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_in_use_stays_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     busy = make(tmp_path, "busy", working_dir=OLD)
     make(tmp_path, "free", working_dir=OLD)
     monkeypatch.setattr(FileLock.acquire, "__defaults__", (0.05,))
@@ -221,7 +221,7 @@ for line in sys.stdin:
 
 
 def test_a_writer_that_has_the_session_open_notices_that_it_went(tmp_path: Path) -> None:
-    """What it says afterwards is stored where it was told to write, and not into a folder that it does not lock."""
+    """What it says afterwards is stored where it was asked to write, and not into a folder that it does not lock."""
     make(tmp_path, "s", working_dir=OLD)
     old, new = sessions(tmp_path, OLD), sessions(tmp_path, NEW)
     with subprocess.Popen(
@@ -266,7 +266,7 @@ def test_writers_of_this_process_lose_nothing_while_sessions_move(tmp_path: Path
     assert stored == ["s", *acknowledged]
 
 
-def test_an_event_log_that_is_open_goes_on_where_it_was_told_to(tmp_path: Path) -> None:
+def test_an_open_event_log_continues_at_the_given_place(tmp_path: Path) -> None:
     make(tmp_path, "s", working_dir=OLD)
     with EventsLog(sessions(tmp_path, OLD) / "s") as log:
         log.append({"event": "before"})

@@ -153,7 +153,7 @@ def test_a_transcript_that_says_nothing_comes_from_the_backup(session: Path, mai
     assert (path.read_bytes() if path.exists() else None) == main
 
 
-def test_an_empty_conversation_is_no_damage(session: Path) -> None:
+def test_an_empty_conversation_is_not_damage(session: Path) -> None:
     (session / "transcript.jsonl.backup").write_bytes(lines(MESSAGES))
     (session / "transcript.jsonl").write_bytes(b"\n")
     assert not repair(session).changed
@@ -190,7 +190,7 @@ def test_open_calls_are_dropped(session: Path) -> None:
         repair(session, orphans="guess")
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(session: Path) -> None:
+def test_a_dry_run_reports_the_same_and_writes_nothing(session: Path) -> None:
     put(session, *LINES[:6], b"torn")
     before = read(session)
     planned = repair(session, dry_run=True)
@@ -282,7 +282,7 @@ def is_record(line: bytes) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @given(SPOTS, st.booleans(), st.sampled_from(["complete", "drop"]))
-def test_any_damage_is_told_and_repaired_and_nothing_whole_is_lost(
+def test_any_damage_is_reported_and_repaired_and_nothing_whole_is_lost(
     tmp_path_factory: pytest.TempPathFactory, spots: list[tuple[str, float, int]], backup: bool, orphans: str
 ) -> None:
     folder = tmp_path_factory.mktemp("damage")
@@ -305,7 +305,7 @@ def test_any_damage_is_told_and_repaired_and_nothing_whole_is_lost(
     else:
         assert done.remaining == []
         assert check(session) == []
-        # The last line may be whole without its newline: that is no damage, and left as it is.
+        # The last line may be whole without its newline: that is not damage, and left as it is.
         after = (session / "transcript.jsonl").read_bytes().split(b"\n")
         if orphans == "complete":
             kept = [line for line in whole if line in after]

@@ -75,7 +75,7 @@ def test_what_is_not_there_is_not_found(tmp_path: Path, session: Path) -> None:
         rewind(session, 0)
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(session: Path) -> None:
+def test_a_dry_run_reports_the_same_and_writes_nothing(session: Path) -> None:
     before = read(session)
     planned = rewind(session, 1, dry_run=True)
     assert read(session) == before
@@ -87,7 +87,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(session: Path) -> None:
     assert (planned.events_dropped, planned.messages_dropped) == (done.events_dropped, done.messages_dropped)
 
 
-def test_the_bytes_that_are_rewritten_are_told(session: Path) -> None:
+def test_the_bytes_that_are_rewritten_are_reported(session: Path) -> None:
     done = rewind(session, 2)
     transcript, metadata, events = read(session)
     gone = len(lines(EVENTS)) - len(events)
@@ -150,7 +150,7 @@ def test_a_prompt_that_was_never_saved_goes_too(tmp_path: Path) -> None:
     assert read(session)[2] == lines(EVENTS[:15])
 
 
-def test_a_log_that_tells_nothing_is_left_whole(tmp_path: Path) -> None:
+def test_a_log_without_information_is_left_whole(tmp_path: Path) -> None:
     said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "image"}]}, {"role": "assistant"}]
     messages = said * 2
     events: list[dict[str, Any]] = [{"event": "x", "session_id": ID}] * 5

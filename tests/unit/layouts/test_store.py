@@ -160,7 +160,7 @@ def test_missing_sessions(store: Any) -> None:
     assert not store.exists("nope")
 
 
-def test_a_folder_of_dot_files_is_no_session(store: Any, base: Any) -> None:
+def test_a_folder_of_dot_files_is_not_a_session(store: Any, base: Any) -> None:
     (base / "empty").mkdir(parents=True)
     (base / "empty" / ".lock").touch()
     (base / "events").mkdir()
@@ -621,7 +621,7 @@ def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store: Any, base:
     assert aside.read_bytes() == b"junk\n"
 
 
-def test_a_carriage_return_within_a_record_is_told_and_gone_after_a_save(store: Any, base: Any) -> None:
+def test_a_carriage_return_within_a_record_is_reported_and_gone_after_a_save(store: Any, base: Any) -> None:
     (base / "s").mkdir(parents=True)
     path_of(base).write_bytes(b'{"role": "user",\r "content": "a", "timestamp": "1"}\r\n')
     messages, _, report = store.load_with_report("s")
@@ -740,7 +740,7 @@ def test_without_a_baseline_it_is_a_plain_replace_with_backup(store: Any, base: 
     assert b'"a"' in path_of(base, "transcript.jsonl.backup").read_bytes()
 
 
-def test_a_save_that_holds_the_other_writers_lines_is_no_conflict(store: Any, base: Any) -> None:
+def test_a_save_that_holds_the_other_writers_lines_is_not_a_conflict(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
     store.save("s", [say("a"), say("theirs"), say("mine")], META)
@@ -848,7 +848,7 @@ def test_cleanup_goes_on_past_what_it_cannot_name(store: Any, base: Any) -> None
     assert store.undo() == "old"
 
 
-def test_a_held_session_is_told_and_never_waited_for_for_ever(
+def test_a_held_session_is_reported_and_never_waited_for_for_ever(
     store: Any, base: Any, monkeypatch: Any
 ) -> None:
     from sessionary.disk import lock

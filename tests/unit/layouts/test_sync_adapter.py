@@ -59,8 +59,8 @@ def test_a_moved_session_says_its_new_id_and_its_parent_once(home: Path) -> None
         layout.set_parent(new, "one", NOW)
         first = (new.path / "metadata.json").read_bytes()
         layout.set_parent(new, "one", NOW.replace(year=2030))
-    told = json.loads(first)
-    assert (told["session_id"], told["parent_id"], told["bundle"]) == ("new", "one", "b")
+    reported = json.loads(first)
+    assert (reported["session_id"], reported["parent_id"], reported["bundle"]) == ("new", "one", "b")
     assert (new.path / "metadata.json").read_bytes() == first
     assert summary_of(layout, new).parent == "one"
 

@@ -51,7 +51,7 @@ def killed(session: Path, call: Any, n: int) -> None:
 # What was added since
 
 
-def test_what_was_added_since_is_told_and_kept(session: Path) -> None:
+def test_what_was_added_since_is_reported_and_kept(session: Path) -> None:
     before = read(session)
     rewind(session, 1)
     store = SessionStore(session.parent)

@@ -35,7 +35,7 @@ def line(message: dict[str, Any]) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def told(problems: list[Problem]) -> list[SearchStats]:
+def reported(problems: list[Problem]) -> list[SearchStats]:
     return [(each.code, each.severity, each.line, each.byte, each.message) for each in problems]
 
 
@@ -67,12 +67,12 @@ def patiently(data: bytes, *, thorough: bool) -> tuple[int, int, str | None, lis
     findings = [(each.code, each.severity, *places[each.index], each.message) for each in diagnose(values)]
     words = (short_title(text_of(value)) for value in values if is_real_user(value))
     title = next(filter(None, words), None)
-    found = [*told(problems), *(told(again) if thorough else ()), *findings]
+    found = [*reported(problems), *(reported(again) if thorough else ()), *findings]
     return len(values), count_turns(values), title, sorted(found, key=repr)
 
 
 def summed(talk: Conversation) -> tuple[int, int, str | None, list[SearchStats]]:
-    return talk.messages, talk.turns, talk.title, sorted(told(talk.problems), key=repr)
+    return talk.messages, talk.turns, talk.title, sorted(reported(talk.problems), key=repr)
 
 
 # Transcripts to whose lines anything has happened
@@ -179,7 +179,7 @@ def test_a_long_healthy_transcript_is_healthy(path: Path) -> None:
     assert check(path) == []
 
 
-def test_a_record_is_told_as_repeated_however_far_away_the_first_one_is(path: Path) -> None:
+def test_a_record_is_reported_as_repeated_however_far_away_the_first_one_is(path: Path) -> None:
     lines = list(map(line, long_talk(1000)))
     path.write_bytes(b"".join([*lines, lines[3]]))
     (repeat,) = check(path)
@@ -193,14 +193,14 @@ def test_the_clock_may_go_backwards_without_a_repeat(path: Path) -> None:
     assert check(path) == []
 
 
-def test_damage_far_behind_is_told_at_its_line(path: Path) -> None:
+def test_damage_far_behind_is_reported_at_its_line(path: Path) -> None:
     lines = list(map(line, long_talk(1000)))
     path.write_bytes(b"".join([*lines[:3000], b"{no}\n", *lines[3000:]]))
     (problem,) = check(path)
     assert (problem.code, problem.line, problem.byte) == ("bad_json", 3001, sum(map(len, lines[:3000])))
 
 
-def test_a_record_over_several_lines_is_told_where_a_window_ends_too(
+def test_a_record_over_several_lines_is_reported_where_a_window_ends_too(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = line(user())
@@ -242,7 +242,7 @@ def test_what_is_added_while_a_file_is_read_is_read_too(path: Path) -> None:
     assert read_conversation(Growing(), str(path)).messages == 800
 
 
-# What a reader is told to do
+# The instructions to a reader
 
 
 def test_only_a_transcript_must_name_speakers(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Each message is applied once, in order; what cannot be applied is told and kept."""
+"""Each message is applied once, in order; what cannot be applied is reported and kept."""
 
 import inspect
 import json
@@ -46,7 +46,7 @@ def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_signatures_are_those_of_the_specification() -> None:
-    told: dict[Callable[..., Any], str] = {
+    reported: dict[Callable[..., Any], str] = {
         Mailbox: "session_dir, consumer='work', *, shared=False",
         # The last one is ours, for a mailbox that another device consumes.
         Mailbox.consume: "self, handler, *, limit=None, timeout=5.0, delivery='at_least_once', max_attempts=5, "
@@ -54,7 +54,7 @@ def test_the_signatures_are_those_of_the_specification() -> None:
         Mailbox.pending: "self",
         Mailbox.status: "self",
     }
-    for call, wanted in told.items():
+    for call, wanted in reported.items():
         signature = inspect.signature(call)
         plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
         assert str(signature.replace(parameters=plain, return_annotation=signature.empty)) == f"({wanted})"
@@ -300,7 +300,7 @@ def test_at_least_once_delivers_again_what_a_crash_cut_off(tmp_path: Path) -> No
 # -- files that are no messages
 
 
-def test_a_bad_file_is_told_once_per_consumer_and_hides_no_other(tmp_path: Path) -> None:
+def test_a_bad_file_is_reported_once_per_consumer_and_hides_no_other(tmp_path: Path) -> None:
     put(tmp_path, "a", number=1)
     bad = tmp_path / "breadcrumbs" / "0" / "20260301_080000_000000.json"
     bad.write_bytes(b'{"prompt": "half')
@@ -390,7 +390,7 @@ def test_names_that_are_no_messages_are_not_looked_at(tmp_path: Path) -> None:
     assert (report.applied, report.problems) == (1, [])
 
 
-def test_a_message_that_is_taken_away_is_nobodys_problem(tmp_path: Path) -> None:
+def test_a_message_that_is_taken_away_causes_no_problem(tmp_path: Path) -> None:
     crumb = put(tmp_path, "a")
     mailbox = Mailbox(tmp_path)
     assert len(mailbox.pending()) == 1
@@ -456,7 +456,7 @@ def test_a_last_line_that_only_lacks_its_newline_counts_and_is_not_written_again
     assert prompts(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_damaged_line_is_told_once_with_its_place(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_once_with_its_place(tmp_path: Path) -> None:
     put(tmp_path, "a")
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"note": 1}\n{"breadcrumb_id": "x\0\0\0\n')
@@ -469,7 +469,7 @@ def test_a_damaged_line_is_told_once_with_its_place(tmp_path: Path) -> None:
 
 def test_a_log_that_is_put_back_to_an_older_one_has_its_messages_applied_again(tmp_path: Path) -> None:
     put(tmp_path, "a", number=1)
-    mailbox = Mailbox.with_fs(OS_FS, tmp_path)  # without a copy of the log nobody knows that it is older
+    mailbox = Mailbox.with_fs(OS_FS, tmp_path)  # without a copy of the log its age is unknown
     mailbox.consume(echo)
     older = (tmp_path / "log.jsonl").read_bytes()
     put(tmp_path, "b", number=2)
@@ -594,7 +594,7 @@ def test_a_shared_worker_takes_a_message_that_another_releases(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_file_that_is_no_message_does_not_wait_beside_one_that_is(shared: bool, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_message_does_not_wait_beside_one_that_is(shared: bool, tmp_path: Path) -> None:
     good = put(tmp_path, "good", number=5)
     bad = tmp_path / "breadcrumbs" / "0" / "20260101_000000_000000.json"
     bad.write_text("null")
@@ -617,7 +617,7 @@ def test_a_message_that_was_taken_away_waits_for_no_shared_worker(tmp_path: Path
     assert (report.applied, report.pending, report.problems) == (1, 0, [])
 
 
-def test_a_session_that_was_moved_away_is_told_by_a_mailbox_that_is_open(tmp_path: Path) -> None:
+def test_a_session_that_was_moved_away_is_reported_by_an_open_mailbox(tmp_path: Path) -> None:
     session, aside = tmp_path / "session", tmp_path / "aside"
     session.mkdir()
     put(session, "a", number=1)
@@ -679,7 +679,7 @@ def test_pending_and_status_leave_no_trace(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_status_tells_how_a_consumer_stands(tmp_path: Path) -> None:
+def test_status_reports_how_a_consumer_stands(tmp_path: Path) -> None:
     put(tmp_path, "good", number=1)
     poison = put(tmp_path, "poison", number=2)
     mailbox = Mailbox(tmp_path)

@@ -59,11 +59,11 @@ def test_a_ledger_that_went_back_stops_its_consumer(
         mailbox = Mailbox(session, shared=shared)
     put(session, "new", number=9)
     for _ in range(2):
-        with pytest.raises(Conflict, match="has lost lines") as told:
+        with pytest.raises(Conflict, match="has lost lines") as reported:
             mailbox.consume(never)
-        assert told.value.details["missing"] == 2 - lines
-        assert "work ledger restore session" in (told.value.hint or "")
-        assert "work ledger accept session" in (told.value.hint or "")
+        assert reported.value.details["missing"] == 2 - lines
+        assert "work ledger restore session" in (reported.value.hint or "")
+        assert "work ledger accept session" in (reported.value.hint or "")
     assert prompts(session) == ["a"][:lines]
     assert [found.code for found in mailbox.status().problems] == ["ledger_went_back"]
 
@@ -114,9 +114,9 @@ def test_each_consumer_and_each_session_has_a_copy_of_its_own(session: Path) -> 
         Mailbox(session).consume(never)
     Mailbox(session).restore_ledger()
     go_back(session, 0, "audit")
-    with pytest.raises(Conflict) as told:
+    with pytest.raises(Conflict) as reported:
         audit.consume(never)
-    assert "restore session --consumer audit" in (told.value.hint or "")
+    assert "restore session --consumer audit" in (reported.value.hint or "")
     other = session.parent / "other"
     shutil.copytree(session, other)
     (other / "log.jsonl").unlink()
@@ -175,14 +175,14 @@ def test_lines_that_came_by_another_way_are_copied_too(session: Path) -> None:
     shutil.copyfile(session / "merged", path)  # a pull replaces the file
     assert mailbox.consume(never).applied == 0
     go_back(session, 0)
-    with pytest.raises(Conflict) as told:
+    with pytest.raises(Conflict) as reported:
         mailbox.consume(never)
-    assert told.value.details["missing"] == 3
+    assert reported.value.details["missing"] == 3
     assert mailbox.restore_ledger() == 3
     assert prompts(session) == ["a", "b", "c"]
 
 
-def test_what_another_process_applies_meanwhile_is_no_ledger_that_went_back(
+def test_what_another_process_applies_meanwhile_is_not_a_ledger_that_went_back(
     session: Path, tmp_path: Path
 ) -> None:
     """It comes into the ledger and the copy after the first one has read the ledger, and before it reads the copy."""

@@ -39,7 +39,7 @@ def test_lines_come_once_with_number_and_offset(tmp_path: Path) -> None:
     assert taken(follower) == [(4, 8, b"half and half")]
 
 
-def test_a_whole_record_without_its_newline_is_told_to_who_asks_for_it(tmp_path: Path) -> None:
+def test_a_whole_record_without_its_newline_is_reported_on_request(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b'{"a": 1}')
     assert taken(Follower(str(path))) == []
@@ -63,7 +63,7 @@ def test_a_look_that_was_cut_off_begins_anew(tmp_path: Path, fault: str) -> None
         with pytest.raises(StorageFailed, match="Too many open files"):
             list(follower.lines())
     else:
-        next(follower.lines())  # and whoever asked is interrupted before he has looked at it
+        next(follower.lines())  # and the caller is interrupted before it has looked at it
     assert (taken(follower), follower.restarts) == ([(1, 0, b"1"), (2, 2, b"2")], 1)
     assert taken(follower) == []
 

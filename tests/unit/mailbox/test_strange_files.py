@@ -1,4 +1,4 @@
-"""What has the name of a message and is no file: nobody waits for it, it is told once, and can be moved away."""
+"""What has the name of a message and is not a file: no reader waits for it, it is reported once and can be moved."""
 
 import os
 import socket
@@ -53,7 +53,7 @@ MAKERS = [pipe, folder, endless, bound_socket, huge]
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("shared", [False, True], ids=["exclusive", "shared"])
-def test_it_is_told_once_and_stops_no_other_message(
+def test_it_is_reported_once_and_stops_no_other_message(
     make: Callable[[Path], None], shared: bool, tmp_path: Path
 ) -> None:
     put(tmp_path, "good", number=2)
@@ -92,7 +92,7 @@ def test_a_message_that_takes_its_place_is_delivered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_the_store_lists_the_others_and_tells_of_it(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_the_store_lists_the_others_and_reports_it(make: Callable[[Path], None], tmp_path: Path) -> None:
     store = WorkStore(tmp_path)
     session = store.create("fix").session_id
     store.write_breadcrumb(message("good", number=2), session)

@@ -119,11 +119,11 @@ def loop(tmp_path: Path) -> Iterator[Callable[..., list[Report]]]:
 
     def run(slow: Slow, work: Callable[..., object]) -> list[Report]:
         reports: list[Report] = []
-        told = threading.Event()
+        reported = threading.Event()
 
         def tell(report: Report) -> None:
             reports.append(report)
-            told.set()
+            reported.set()
 
         def apply(crumb: Breadcrumb) -> dict[str, Any]:
             stop.set()
@@ -131,7 +131,7 @@ def loop(tmp_path: Path) -> Iterator[Callable[..., list[Report]]]:
 
         threads.append(threading.Thread(target=work, args=(apply, stop, tell)))
         threads[-1].start()
-        assert told.wait(LONG)
+        assert reported.wait(LONG)
         slow.finish()
         threads[-1].join(LONG)
         return reports
@@ -158,7 +158,7 @@ def test_the_loop_of_a_worker_applies_it(loop: Callable[..., list[Report]], tmp_
 def test_a_producer_that_never_closes_its_file_is_found_by_the_interval(
     loop: Callable[..., list[Report]], tmp_path: Path
 ) -> None:
-    """The kernel tells of files that are closed; this one is not."""
+    """The kernel reports files that are closed; this one is not."""
     slow = Slow(tmp_path)
     with open(slow.path, "ab", buffering=0) as file:
         slow.finish = lambda: file.write(slow.whole[40:])  # type: ignore[method-assign, assignment]
@@ -179,7 +179,7 @@ def test_one_that_is_finished_while_it_is_moved_away_stays_and_is_applied(slow: 
     assert prompts(tmp_path) == ["slow"]
 
 
-def test_whoever_watches_is_shown_it(slow: Slow, tmp_path: Path) -> None:
+def test_a_watching_user_sees_it(slow: Slow, tmp_path: Path) -> None:
     put(tmp_path, "first", number=0)
     mailbox = Mailbox(tmp_path)
     mailbox.consume(echo, limit=0)

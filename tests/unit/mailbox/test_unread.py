@@ -1,4 +1,4 @@
-"""A message whose file may not be read: it waits, is told once, stops no other one, and is applied when it can be."""
+"""A message whose file may not be read: it waits, is reported once, stops no other, and is applied when it can be."""
 
 import errno
 import os
@@ -42,27 +42,27 @@ def closed(fs: Forbidding, session: Path) -> Forbidding:
     return fs
 
 
-def told(mailbox: Mailbox) -> list[tuple[str, str]]:
-    """What a call of `consume` tells, and of which file."""
+def reported(mailbox: Mailbox) -> list[tuple[str, str]]:
+    """What a call of `consume` reports, and for which file."""
     return [(found.code, os.path.basename(found.path)) for found in mailbox.consume(echo).problems]
 
 
 @KINDS
-def test_it_is_told_once_by_each_mailbox_and_those_behind_it_are_applied(
+def test_each_mailbox_reports_it_once_and_applies_those_behind_it(
     shared: bool, fs: Forbidding, tmp_path: Path
 ) -> None:
     mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
-    assert told(mailbox) == [("unreadable_file", FIRST)]
+    assert reported(mailbox) == [("unreadable_file", FIRST)]
     assert prompts(tmp_path) == ["open"]
-    assert [told(mailbox), told(mailbox)] == [[], []]
-    assert told(Mailbox.with_fs(fs, tmp_path, shared=shared)) == [("unreadable_file", FIRST)]
+    assert [reported(mailbox), reported(mailbox)] == [[], []]
+    assert reported(Mailbox.with_fs(fs, tmp_path, shared=shared)) == [("unreadable_file", FIRST)]
 
 
 @KINDS
-def test_every_status_tells_of_it(shared: bool, fs: Forbidding, tmp_path: Path) -> None:
+def test_every_status_reports_it(shared: bool, fs: Forbidding, tmp_path: Path) -> None:
     mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     for _ in range(3):
-        told(mailbox)
+        reported(mailbox)
         status = mailbox.status()
         assert [(found.code, os.path.basename(found.path)) for found in status.problems] == [
             ("unreadable_file", FIRST)
@@ -83,22 +83,22 @@ def test_it_waits_and_is_applied_when_it_can_be_read(shared: bool, fs: Forbiddin
 
 
 @KINDS
-def test_another_file_that_may_not_be_read_is_told_for_itself(
+def test_another_file_that_may_not_be_read_is_reported_for_itself(
     shared: bool, fs: Forbidding, tmp_path: Path
 ) -> None:
     mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
-    told(mailbox)
+    reported(mailbox)
     put(tmp_path, "closed too", number=3)
     fs.closed.add(str(tmp_path / "breadcrumbs" / "0" / THIRD))
-    assert told(mailbox) == [("unreadable_file", THIRD)]
+    assert reported(mailbox) == [("unreadable_file", THIRD)]
 
 
 @KINDS
 def test_a_folder_that_may_not_be_entered_stops_no_other_message(shared: bool, tmp_path: Path) -> None:
     fs = closed(Forbidding("open", "stat", "lstat"), tmp_path)
     mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
-    assert told(mailbox) == [("unreadable_file", FIRST)]
+    assert reported(mailbox) == [("unreadable_file", FIRST)]
     assert prompts(tmp_path) == ["open"]
     fs.closed.clear()
-    assert told(mailbox) == []
+    assert reported(mailbox) == []
     assert prompts(tmp_path) == ["open", "closed"]

@@ -100,7 +100,7 @@ def test_a_message_that_the_body_of_the_loop_came_across_is_still_shown_at_once(
     assert next(watching).prompt == "a"
     for number in (2, 3):
         put(tmp_path, str(number), number=number)
-        assert len(mailbox.pending()) == number  # takes what the kernel has told
+        assert len(mailbox.pending()) == number  # takes what the kernel has reported
         assert next(watching).prompt == str(number)
     assert time.monotonic() - began < LONG / 4
 
@@ -208,7 +208,7 @@ def test_a_folder_that_was_replaced_is_watched_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_waker_sleeps_no_longer_than_it_is_told_to(which: int, tmp_path: Path) -> None:
+def test_a_waker_sleeps_no_longer_than_its_limit(which: int, tmp_path: Path) -> None:
     waking = wakers()[which]
     waking.watch([str(tmp_path)])
     (tmp_path / "no message.tmp").touch()
@@ -355,7 +355,7 @@ def test_the_loop_applies_what_waits_and_what_comes_until_it_is_stopped(
     assert prompts(folder) == ["old", "new", "last"]
 
 
-def test_the_loop_tells_of_what_went_wrong_and_tries_again(tmp_path: Path) -> None:
+def test_the_loop_reports_what_went_wrong_and_tries_again(tmp_path: Path) -> None:
     session = WorkStore(tmp_path).create("work_task")
     put(tmp_path / session.session_id, "a")
     reports: list[Report] = []

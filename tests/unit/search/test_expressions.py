@@ -80,7 +80,7 @@ def test_case_of_a_pattern() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", "[b-a]", "*"])
-def test_what_is_no_pattern(pattern: str) -> None:
+def test_what_is_not_a_pattern(pattern: str) -> None:
     with pytest.raises(Invalid, match="not a regular expression"):
         Pattern(pattern)
 

@@ -332,7 +332,7 @@ def test_a_word_is_found_in_every_form(tmp_path: Path, kind: str, escaped: bool)
         ]
 
 
-def test_a_title_is_no_message(tmp_path: Path) -> None:
+def test_a_title_is_not_a_message(tmp_path: Path) -> None:
     from sessionary.search import PERSON, Needle, Query
 
     plant = Planted("claude_code")

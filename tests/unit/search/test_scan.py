@@ -1,4 +1,4 @@
-"""The scan finds what a reader of every record would find, in any file, and tells what it could not read."""
+"""The scan finds what a reader of every record would find, in any file, and reports what it could not read."""
 
 import json
 import re
@@ -175,10 +175,10 @@ def test_all_words_must_be_in_the_message_each_in_any_of_its_texts(put: Put) -> 
     assert indexes(query("race", "LOCK"), place) == [2]
 
 
-# what a hit tells
+# the fields of a hit
 
 
-def test_a_hit_tells_where_who_and_when(put: Put) -> None:
+def test_a_hit_reports_where_who_and_when(put: Put) -> None:
     place = put(lines(said("Hi", timestamp="2026-03-01T09:00:00Z"), said("Found the race.", "assistant")))
     (hit,) = search(query("RACE"), place)[0]
     assert (hit.ref.session_id, hit.index, hit.role, hit.person) == ("s1", 1, "assistant", False)
@@ -260,41 +260,41 @@ def test_times_are_those_of_the_message_or_of_the_last_one_that_bears_one(put: P
     assert indexes(query("race", since=START, until=START + timedelta(hours=4)), place) == [0, 1, 3]
 
 
-def test_a_message_before_every_time_is_told_where_it_is_left_out(put: Put) -> None:
+def test_a_message_before_every_time_is_reported_where_it_is_left_out(put: Put) -> None:
     place = put(lines(said("race")), changed=START.timestamp())
     assert indexes(query("race", until=START + timedelta(days=1)), place) == [0]
-    hits, told = search(query("race", since=START - timedelta(days=1)), place)
-    assert (hits, told.undated) == ([], 1)
-    hits, told = search(query("race", until=START), place)
-    assert (hits, told.undated) == ([], 1)
+    hits, reported = search(query("race", since=START - timedelta(days=1)), place)
+    assert (hits, reported.undated) == ([], 1)
+    hits, reported = search(query("race", until=START), place)
+    assert (hits, reported.undated) == ([], 1)
 
 
 def test_a_conversation_that_ended_before_is_not_read(put: Put) -> None:
     place = put(b"", changed=START.timestamp())
-    _, told = search(query("race", since=START + timedelta(days=3)), place)
-    assert (told.older, told.sessions) == (1, 0)
+    _, reported = search(query("race", since=START + timedelta(days=3)), place)
+    assert (reported.older, reported.sessions) == (1, 0)
 
 
 # damage
 
 
-def test_a_damaged_line_that_may_hold_the_words_is_told(put: Put) -> None:
+def test_a_damaged_line_that_may_hold_the_words_is_reported(put: Put) -> None:
     good = lines(said("race one"))
     torn = b'{"role": "user", "content": "race tw\n'
     place = put(good + torn + lines(said("race three")))
-    hits, told = search(query("race"), place)
+    hits, reported = search(query("race"), place)
     assert [hit.index for hit in hits] == [0, 1]
-    assert [(problem.code, problem.line, problem.byte) for problem in told.problems] == [
+    assert [(problem.code, problem.line, problem.byte) for problem in reported.problems] == [
         ("bad_json", 2, len(good))
     ]
 
 
 def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
     place = put(lines(said("one")) + b"{broken\n" + lines(said("race")))
-    (hit,), told = search(query("race"), place)
+    (hit,), reported = search(query("race"), place)
     (one,) = [one for one in numbered(place.layout.read(place.ref)) if one.index == hit.index]
     assert one.message.text == "race"
-    assert [problem.code for problem in told.problems] == ["bad_json"]
+    assert [problem.code for problem in reported.problems] == ["bad_json"]
 
 
 @pytest.mark.parametrize(
@@ -324,37 +324,37 @@ def test_an_odd_record_is_counted(put: Put, line: bytes) -> None:
 
 def test_unanswered_calls_hide_no_words(put: Put) -> None:
     call = said("race", "assistant", tool_calls=[{"id": "1", "tool": "bash", "arguments": {}}])
-    _, told = search(query("race"), put(lines(call)[:-1]))
-    assert told.problems == []
+    _, reported = search(query("race"), put(lines(call)[:-1]))
+    assert reported.problems == []
 
 
-def test_a_file_that_is_no_text_is_told(put: Put) -> None:
+def test_a_file_that_is_not_text_is_reported(put: Put) -> None:
     place = put("race".encode("utf-16"))
-    hits, told = search(query("race"), place)
-    assert (hits, [problem.code for problem in told.problems]) == ([], ["not_text"])
+    hits, reported = search(query("race"), place)
+    assert (hits, [problem.code for problem in reported.problems]) == ([], ["not_text"])
 
 
-def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Path) -> None:
+def test_an_unreadable_file_is_reported_and_the_next_one_searched(put: Put, home: Path) -> None:
     bad = put(b"", "bad")
     path_of(bad.ref).unlink()
     path_of(bad.ref).mkdir()
     good = put(lines(said("race")), "good")
-    hits, told = search(query("race"), bad, good)
+    hits, reported = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
-    assert [(problem.code, problem.path) for problem in told.problems] == [
+    assert [(problem.code, problem.path) for problem in reported.problems] == [
         ("unreadable_file", str(path_of(bad.ref)))
     ]
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no device without an end")
-def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
+def test_a_device_without_end_is_reported_and_never_read(put: Put) -> None:
     bad, good = put(b"", "bad"), put(lines(said("race")), "good")
     path_of(bad.ref).unlink()
     path_of(bad.ref).symlink_to("/dev/zero")
-    hits, told = search(query("race"), bad, good)
+    hits, reported = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
-    assert [problem.code for problem in told.problems] == ["unreadable_file"]
+    assert [problem.code for problem in reported.problems] == ["unreadable_file"]
     for problems in (summary_of(bad.layout, bad.ref).problems, bad.layout.check(bad.ref)):
         assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
     with pytest.raises(StorageFailed, match="not a regular file but a pipe or a device"):
@@ -374,12 +374,12 @@ class _Refusing(AmplifierLayout):
         raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 
-def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -> None:
+def test_a_session_of_many_files_that_is_refused_is_reported(put: Put, home: Path) -> None:
     good = put(lines(said("race")), "good")
     bad = place_of(home, Path(put(b"", "bad").ref.locator))._replace(layout=_Refusing(home))
-    hits, told = search(query("race"), bad, good)
+    hits, reported = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
-    assert [(ref, problem.code, problem.path) for ref, problem in told.damaged] == [
+    assert [(ref, problem.code, problem.path) for ref, problem in reported.damaged] == [
         (bad.ref, "unreadable_file", f"{bad.ref.locator}/0.json")
     ]
 
@@ -387,11 +387,11 @@ def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -
 def test_a_session_without_a_conversation(put: Put) -> None:
     place = put(b"")
     path_of(place.ref).unlink()
-    hits, told = search(query("race"), place)
-    assert (hits, told.problems, told.sessions) == ([], [], 1)
+    hits, reported = search(query("race"), place)
+    assert (hits, reported.problems, reported.sessions) == ([], [], 1)
 
 
-def test_threads_that_look_ahead_change_nothing_that_is_told(
+def test_threads_that_look_ahead_change_nothing_that_is_reported(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, found = lines(said("nothing")), lines(said("nothing"), said("a race"))
@@ -416,19 +416,19 @@ def test_threads_that_look_ahead_change_nothing_that_is_told(
     assert (len(alone[0]), alone[1].sessions, len(alone[1].damaged)) == (15, 42, 21)
     asked: list[str] = []
 
-    def told(self: Search, place: Target, nobody: threading.Event) -> bool:
+    def reported(self: Search, place: Target, nobody: threading.Event) -> bool:
         assert threading.current_thread() is not threading.main_thread()
         asked.append(place.ref.session_id)
         return quiet(self, place, nobody)
 
     quiet = Search._is_quiet
-    monkeypatch.setattr(Search, "_is_quiet", told)
+    monkeypatch.setattr(Search, "_is_quiet", reported)
     always_ahead(monkeypatch)
     assert search(query("race"), *places) == alone
     assert sorted(asked) == sorted(place.ref.session_id for place in places)
 
 
-def test_whoever_has_enough_ends_the_threads(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_stops_early_ends_the_threads(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     always_ahead(monkeypatch)
     places = [put(lines(said("race")), f"{number}") for number in range(100)]
     before = threading.active_count()
@@ -449,8 +449,8 @@ def test_where_no_thread_can_be_begun_the_search_does_without(
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     places = [put(lines(said("race")), f"{number}") for number in range(40)]
-    hits, told = search(query("race"), *places)
-    assert (len(hits), told.sessions) == (40, 40)
+    hits, reported = search(query("race"), *places)
+    assert (len(hits), reported.sessions) == (40, 40)
 
 
 def test_a_search_for_what_no_bytes_give_away_reads_nothing_ahead(put: Put) -> None:
@@ -460,7 +460,7 @@ def test_a_search_for_what_no_bytes_give_away_reads_nothing_ahead(put: Put) -> N
     assert fs.counts["open"] == 0
 
 
-def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_nobody_waits_for(
+def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_has_no_waiter(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jsonl, "WINDOW", 64)
@@ -484,7 +484,7 @@ def test_little_and_one_core_take_no_threads(
     assert list(prefilter.looked_ahead(items, never)) == [(item, False) for _, item in items]
 
 
-def test_what_was_passed_is_told_as_it_goes(put: Put) -> None:
+def test_what_was_passed_is_reported_as_it_goes(put: Put) -> None:
     places = [put(lines(said("race")), "a"), put(lines(said("no")), "b")]
     passed: list[int] = []
     one = Search(query("race"))

@@ -69,12 +69,12 @@ def test_an_answer_in_a_block_beside_text() -> None:
     ]
 
 
-def test_a_picture_is_no_text() -> None:
+def test_a_picture_is_not_text() -> None:
     blocks = [{"type": "image", "source": {"data": "QUJD"}}, {"type": "text", "text": "a mug"}, "blue"]
     assert found(role="tool", tool_call_id="1", content=blocks) == [("result", None, "a mug\nblue")]
 
 
-def test_nothing_is_no_piece() -> None:
+def test_empty_input_gives_no_piece() -> None:
     assert found(role="assistant", content=None) == []
     assert found(role="tool", content="") == []
 

@@ -52,14 +52,14 @@ def test_it_ends_with_a_process_that_was_killed(words: list[str]) -> None:
     assert not Path(socket).parent.exists()
     assert not Path(data).exists()
     with log:
-        told = log.read()
-    assert "immediate shutdown" in told
-    assert "checkpoint" not in told, "what is thrown away is not written to a disk first"
+        reported = log.read()
+    assert "immediate shutdown" in reported
+    assert "checkpoint" not in reported, "what is thrown away is not written to a disk first"
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(conninfo)
 
 
-def test_a_machine_without_programs_is_told_what_to_install(
+def test_a_machine_without_programs_sees_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_server, "programs", list)

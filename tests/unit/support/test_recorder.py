@@ -236,7 +236,7 @@ def test_a_clone_carries_the_bytes_of_its_source(tmp_path: Path) -> None:
     assert intact(fs.recording).tree == {"from": b"abcd", "to": b"abcd"}
 
 
-def test_what_lies_elsewhere_is_done_and_not_recorded(tmp_path: Path) -> None:
+def test_changes_elsewhere_are_done_and_not_recorded(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     fs = RecordingFs(tmp_path / "root")
     put(fs, tmp_path / "outside", b"1")
@@ -281,7 +281,7 @@ def test_threads_are_recorded_in_an_order_that_happened(tmp_path: Path) -> None:
     assert len(fs.recording.ops) == 201
 
 
-def test_a_recording_is_told_in_numbered_lines(tmp_path: Path) -> None:
+def test_a_recording_is_reported_in_numbered_lines(tmp_path: Path) -> None:
     fs = RecordingFs(tmp_path)
     fs.mkdir(f"{tmp_path}/a", DIR_MODE)
     fs.mark(1)

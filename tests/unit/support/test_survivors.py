@@ -145,7 +145,7 @@ def test_a_journal_that_is_committed_holds_what_came_before_in_other_folders(fs:
     assert {state.directories for state in after(fs, "relaxed")} == {("a", "a/c"), ("a", "a/c", "b")}
 
 
-def test_what_lies_in_a_folder_without_a_name_is_gone(fs: RecordingFs) -> None:
+def test_what_is_in_a_folder_without_a_name_is_gone(fs: RecordingFs) -> None:
     fs.mkdir(f"{fs.root}/a", DIR_MODE)
     fd = begin(fs, "a/file", b"1")
     fs.fsync(fd)
@@ -154,7 +154,7 @@ def test_what_lies_in_a_folder_without_a_name_is_gone(fs: RecordingFs) -> None:
     assert {(state.directories, *state.tree) for state in after(fs, "relaxed")} == {((),), (("a",), "a/file")}
 
 
-def test_a_folder_whose_first_rename_was_lost_lies_in_two_places_without_a_loop(fs: RecordingFs) -> None:
+def test_a_folder_whose_first_rename_was_lost_is_in_two_places_without_a_loop(fs: RecordingFs) -> None:
     fs.mkdir(f"{fs.root}/a", DIR_MODE)
     fs.mkdir(f"{fs.root}/b", DIR_MODE)
     sync_dir(fs, fs.root)
@@ -250,7 +250,7 @@ def test_an_unknown_model_is_refused(fs: RecordingFs) -> None:
         next(survivors(fs.recording, "posix"))  # type: ignore[arg-type]
 
 
-def test_a_state_is_told_with_the_fate_of_each_operation(fs: RecordingFs) -> None:
+def test_a_state_is_reported_with_the_fate_of_each_operation(fs: RecordingFs) -> None:
     done(fs, "a", b"1")
     fs.close(begin(fs, "b", b"1234"))
     fs.mkdir(f"{fs.root}/c", DIR_MODE)

@@ -1,4 +1,4 @@
-"""A sweep looks at every state once, tells what it found so that a person can follow it, and cleans up."""
+"""A sweep looks at every state once, reports what it found so that a user can follow it, and cleans up."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_the_check_sees_every_state_in_a_folder_of_its_own(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
-def test_a_violation_tells_the_story(tmp_path: Path) -> None:
+def test_a_violation_reports_the_steps(tmp_path: Path) -> None:
     report = crash_sweep(
         nothing, lambda fs: work(NoSyncBeforeRename(fs, fs.root), fs, 1), check, tmp_path, models=["ordered"]
     )

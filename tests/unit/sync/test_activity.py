@@ -109,10 +109,10 @@ def test_a_time_after_the_clock_is_that_of_the_push(world: World, server: Memory
     world.say(desk, "one")
     age(desk, "one", EPOCH + timedelta(days=400))
     push(world, 0)
-    told = datetime.fromisoformat(head_of(server).active)
-    assert EPOCH <= told < EPOCH + timedelta(minutes=1)
+    reported = datetime.fromisoformat(head_of(server).active)
+    assert EPOCH <= reported < EPOCH + timedelta(minutes=1)
     pull(world, 1)
-    assert newest(laptop.sessions / "one") == told
+    assert newest(laptop.sessions / "one") == reported
 
 
 def test_no_session_is_newer_than_the_clock_of_the_device_that_pulls_it(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def store(device: Device) -> SessionStore:
     return SessionStore.with_fs(OS_FS, device.sessions, now=lambda: EPOCH)
 
 
-def told(outcomes: list[Outcome]) -> dict[str, tuple[SyncStatus, str]]:
+def reported(outcomes: list[Outcome]) -> dict[str, tuple[SyncStatus, str]]:
     return {one.session_id: (one.standing, one.note) for one in outcomes}
 
 
@@ -67,13 +67,13 @@ def test_it_is_of_one_device_and_lasts(erase: bool, then: Callable[[Device], Non
         empty_trash(laptop)
     then(laptop)
     for _ in range(2):
-        assert told(laptop.engine(world.remote()).push().outcomes) == {}
+        assert reported(laptop.engine(world.remote()).push().outcomes) == {}
         pulled = laptop.engine(world.remote()).pull()
         assert {one.standing for one in pulled.outcomes} == {SyncStatus.IN_STEP}
         desk.engine(world.remote()).pull()
     assert (desk.names(), laptop.names()) == (IDS, [])
     expected = dict.fromkeys(IDS, (SyncStatus.IN_STEP, CLEANED_UP))
-    assert told(laptop.engine(world.remote()).status().outcomes) == expected
+    assert reported(laptop.engine(world.remote()).status().outcomes) == expected
 
 
 def test_a_push_of_what_has_changed_does_not_take_it_for_a_deletion_either(world: World) -> None:
@@ -93,7 +93,7 @@ def test_what_another_device_goes_on_with_comes_back(then: Callable[[Device], No
     age(desk, "old1", 1)
     desk.engine(world.remote()).push()
     then(laptop)
-    assert told(laptop.engine(world.remote()).status().outcomes)["old1"][0] is SyncStatus.BEHIND
+    assert reported(laptop.engine(world.remote()).status().outcomes)["old1"][0] is SyncStatus.BEHIND
     laptop.engine(world.remote()).pull()
     assert laptop.names() == ["old1"]
     assert laptop.lines("old1") == desk.lines("old1")
@@ -157,7 +157,7 @@ def test_what_was_deleted_elsewhere_after_it_was_cleaned_up_here_is_deleted(worl
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     assert laptop.names() == []
-    assert "old1" not in told(laptop.engine(world.remote()).status().outcomes)
+    assert "old1" not in reported(laptop.engine(world.remote()).status().outcomes)
 
 
 def test_a_clean_up_that_fails_leaves_no_note(world: World) -> None:

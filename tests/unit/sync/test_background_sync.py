@@ -1,4 +1,4 @@
-"""When the background goes: after the quiet, at a bulk, late at most; and what it does when nobody answers."""
+"""When the background goes: after the quiet, at a bulk, late at most; and what it does without an answer."""
 
 import threading
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_it_is_not_woken_by_each_touch() -> None:
     assert len(woken) == 2
 
 
-def test_whoever_does_not_answer_is_asked_after_longer_and_longer_pauses() -> None:
+def test_a_remote_that_does_not_answer_is_asked_after_longer_and_longer_pauses() -> None:
     rounds = Rounds(*[Delivered(["a"], answered=False)] * 9)
     rounds.background.touched("a")
     assert rounds.after(2.0) == ["a"]
@@ -103,7 +103,7 @@ def test_touches_do_not_shorten_a_pause() -> None:
     assert len(rounds.sent) <= 6
 
 
-def test_what_must_go_again_waits_and_is_told_as_waiting() -> None:
+def test_what_must_go_again_waits_and_is_reported_as_waiting() -> None:
     rounds = Rounds(Delivered(["b"], answered=False))
     rounds.background.touched("a")
     rounds.background.touched("b")
@@ -206,7 +206,7 @@ def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
 
 
 class Deliveries:
-    """What a background with a thread sends; it answers as it is told to."""
+    """What a background with a thread sends; it gives the answers that are set."""
 
     def __init__(self, *answers: Delivered) -> None:
         self.sent: list[list[str]] = []

@@ -117,7 +117,7 @@ def test_a_flipped_bit_is_found(at: int) -> None:
 @pytest.mark.parametrize(
     "bad", [b"", b"x", b"{}\n", b"[]\n", b'{"v":1,"prev":"0","raw":1,"back":0}\n', b"\xff\n"]
 )
-def test_what_is_no_block_is_refused(bad: bytes) -> None:
+def test_what_is_not_a_block_is_refused(bad: bytes) -> None:
     with pytest.raises(Corrupt):
         unpack("x", bad)
 

@@ -94,14 +94,14 @@ def noise(seed: int, size: int) -> bytes:
 
 
 def with_part(**fields: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(encode(HEAD))
-    told["parts"][0].update(fields)
-    return told
+    reported: dict[str, Any] = json.loads(encode(HEAD))
+    reported["parts"][0].update(fields)
+    return reported
 
 
 def with_head(**fields: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(encode(HEAD))
-    return {**told, **fields}
+    reported: dict[str, Any] = json.loads(encode(HEAD))
+    return {**reported, **fields}
 
 
 def with_past(gen: object, n: object, chain: str = START) -> dict[str, Any]:
@@ -112,7 +112,7 @@ NO_NUMBERS = [-1, True, 5.0, 5.5, LARGEST_NUMBER + 1, 10**30, "5", None]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         *(with_part(size=number) for number in NO_NUMBERS),
         *(with_part(n=number) for number in NO_NUMBERS),
@@ -132,11 +132,13 @@ NO_NUMBERS = [-1, True, 5.0, 5.5, LARGEST_NUMBER + 1, 10**30, "5", None]
         with_part(kind="document", n=0, data="AAAA", size=LARGEST_DOCUMENT + 1),
         with_part(kind="document", n=0, data="AAAA", size=-1),
     ],
-    ids=lambda told: json.dumps({key: told.get(key) for key in ("gen", "count", "parts", "history")}),
+    ids=lambda reported: json.dumps({key: reported.get(key) for key in ("gen", "count", "parts", "history")}),
 )
-def test_a_head_with_a_number_that_cannot_be_is_damaged_and_says_whose_it_is(told: dict[str, Any]) -> None:
+def test_a_head_with_a_number_that_cannot_be_is_damaged_and_says_whose_it_is(
+    reported: dict[str, Any],
+) -> None:
     with pytest.raises(Corrupt) as caught:
-        decode(NAME, json.dumps(told).encode())
+        decode(NAME, json.dumps(reported).encode())
     error = caught.value
     assert NAME in error.message
     assert "damaged" in error.message
@@ -146,7 +148,7 @@ def test_a_head_with_a_number_that_cannot_be_is_damaged_and_says_whose_it_is(tol
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         with_part(size=BLOCK),
         with_part(size=1),
@@ -160,12 +162,12 @@ def test_a_head_with_a_number_that_cannot_be_is_damaged_and_says_whose_it_is(tol
         with_past(0, 0),
     ],
 )
-def test_numbers_at_their_limits_are_none_that_cannot_be(told: dict[str, Any]) -> None:
-    assert decode(NAME, json.dumps(told).encode()).session == "one"
+def test_numbers_at_their_limits_are_none_that_cannot_be(reported: dict[str, Any]) -> None:
+    assert decode(NAME, json.dumps(reported).encode()).session == "one"
 
 
 @pytest.mark.parametrize("size", [5, -1, True])
-def test_a_head_that_speaks_of_another_session_is_not_told_as_that_one(size: object) -> None:
+def test_a_head_that_speaks_of_another_session_is_not_reported_as_that_one(size: object) -> None:
     with pytest.raises(Corrupt) as caught:
         decode(NAME, json.dumps({**with_part(size=size), "session": "two"}).encode())
     assert caught.value.session is None
@@ -212,12 +214,12 @@ def test_nothing_is_fetched_for_a_size_that_no_blocks_can_have_and_the_others_go
         if decode(name, data).session == "one"
     )
     forged(server, "one", lambda part: msgspec.structs.replace(part, size=size))
-    told = {one.session_id: one for one in b.engine(remote).pull().outcomes}
-    assert {name: one.standing for name, one in told.items()} == {
+    reported = {one.session_id: one for one in b.engine(remote).pull().outcomes}
+    assert {name: one.standing for name, one in reported.items()} == {
         "one": SyncStatus.FAILED,
         "two": SyncStatus.PULLED,
     }
-    assert isinstance(told["one"].error, Corrupt)
+    assert isinstance(reported["one"].error, Corrupt)
     assert b.names() == ["two"]
     (outcome,) = (one for one in b.engine(remote).status().outcomes if one.standing is SyncStatus.FAILED)
     assert outcome.session_id == "one"
@@ -240,7 +242,7 @@ def test_it_is_given_up_as_soon_as_what_came_is_more_than_the_head_says(tmp_path
     assert remote.given == 101
 
 
-def test_a_larger_block_beside_the_right_one_is_no_lie_of_the_head(tmp_path: Path) -> None:
+def test_a_larger_block_beside_the_right_one_does_not_contradict_the_head(tmp_path: Path) -> None:
     server = MemoryServer()
     part = put(server, [b"one\n", b"two\n", b"three\n"])
     for number in range(3):
@@ -266,7 +268,7 @@ def crowded(server: MemoryServer) -> tuple[PartHead, int]:
     return part, 2 * (part.size + part.n * _LEAST) + SPARE + part.size + part.n * OVERHEAD
 
 
-def test_what_lies_beside_a_file_fills_no_disk_and_does_not_hide_it(tmp_path: Path) -> None:
+def test_what_is_beside_a_file_fills_no_disk_and_does_not_hide_it(tmp_path: Path) -> None:
     server = MemoryServer()
     part, most = crowded(server)
     with Held(str(tmp_path)) as spool:

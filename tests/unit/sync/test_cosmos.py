@@ -1,4 +1,4 @@
-"""The remote in Cosmos DB when all is not well: what passes is told apart from what lasts, and every call ends."""
+"""The remote in Cosmos DB when all is not well: what passes is distinguished from what lasts, and every call ends."""
 
 import json
 import subprocess
@@ -53,7 +53,7 @@ def refused(call: Callable[[], Any]) -> RemoteError:
 # -- before the first call
 
 
-def test_nobody_is_asked_before_the_first_call_and_nothing_is_printed() -> None:
+def test_no_question_is_asked_before_the_first_call_and_nothing_is_printed() -> None:
     port = free_port()
     code = f"""
 import sys
@@ -140,8 +140,10 @@ def test_what_is_prepared_has_the_documented_settings_and_is_left_alone_afterwar
 
 
 @pytest.mark.parametrize("passing", [0, 1])
-def test_a_container_that_may_only_be_read_is_told_when_it_is_prepared(bench: Bench, passing: int) -> None:
-    """Whoever may create items may still not replace them: a head could be put once, and never again."""
+def test_a_container_that_may_only_be_read_is_reported_when_it_is_prepared(
+    bench: Bench, passing: int
+) -> None:
+    """A role that may create items may still not replace them: a head could be put once, and never again."""
     double_of(bench).faults.append(Fault("status", status=403, on="write", skip=passing, count=100))
     error = refused(bench.connect().prepare)
     assert not error.retryable
@@ -183,7 +185,7 @@ def test_an_account_that_writes_in_several_regions_is_refused() -> None:
 # -- the way in
 
 
-def test_a_wrong_key_is_told_and_not_shown() -> None:
+def test_a_wrong_key_is_reported_and_not_shown() -> None:
     with CosmosDouble() as double:
         remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box", key="c2VjcmV0"), tenant="me")
         error = refused(lambda: remote.read_head("one"))
@@ -194,7 +196,7 @@ def test_a_wrong_key_is_told_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize(("offset", "said"), [(3600, "60 minutes behind"), (-7200, "120 minutes ahead of")])
-def test_a_wrong_clock_is_told_and_by_how_much(offset: float, said: str) -> None:
+def test_a_wrong_clock_is_reported_and_by_how_much(offset: float, said: str) -> None:
     with CosmosDouble(clock_offset=offset) as double:
         remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box"), tenant="me")
         error = refused(lambda: remote.read_head("one"))
@@ -210,7 +212,7 @@ def test_a_clock_that_is_a_little_wrong_does_no_harm() -> None:
     bench.close()
 
 
-def test_who_is_not_signed_in_is_told_what_to_do() -> None:
+def test_a_user_who_is_not_signed_in_sees_what_to_do() -> None:
     from azure.core.exceptions import ClientAuthenticationError
 
     class Nobody:
@@ -234,7 +236,7 @@ def test_who_is_not_signed_in_is_told_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.action} {fault.status}")
-def test_what_passes_is_told_in_time_and_every_verb_may_be_repeated(fault: Fault, bench: Bench) -> None:
+def test_what_passes_is_reported_in_time_and_every_verb_may_be_repeated(fault: Fault, bench: Bench) -> None:
     faults = double_of(bench).faults
     patient = RetryingRemote(bench.remote())
     hasty = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), patience=0.8)
@@ -335,7 +337,7 @@ def test_every_other_name_is_kept(bench: Bench, name: str) -> None:
 
 
 @pytest.mark.parametrize("item", [{}, {"b": "no base64"}, {"b": 7}, {"t": "ü"}, {"t": None}])
-def test_an_item_that_is_none_of_ours_is_told(bench: Bench, item: dict[str, Any]) -> None:
+def test_an_item_that_is_none_of_ours_is_reported(bench: Bench, item: dict[str, Any]) -> None:
     bench.server.put({"id": "odd", "pk": f"h!{bench.tenant('me')}"} | item)
     error = refused(lambda: bench.remote().list_heads())
     assert "'odd'" in str(error)

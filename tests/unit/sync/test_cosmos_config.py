@@ -1,4 +1,4 @@
-"""Which Cosmos DB: what is wrong is told at once, where it was set, and a key is never shown."""
+"""Which Cosmos DB: what is wrong is reported at once, where it was set, and a key is never shown."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def test_neither_key_nor_credential_is_shown() -> None:
         (f"AccountEndpoint={ENDPOINT};AccountKey={KEY};", "connection string"),
     ],
 )
-def test_what_is_no_endpoint_is_refused(endpoint: Any, why: str) -> None:
+def test_what_is_not_an_endpoint_is_refused(endpoint: Any, why: str) -> None:
     with pytest.raises(Invalid, match=why) as caught:
         CosmosConfig(endpoint, "db", "box")
     assert caught.value.hint
@@ -69,7 +69,7 @@ def test_a_name_that_the_service_refuses_is_refused(name: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "not base64!", "ü", "abc", b"c2VjcmV0", 7])
-def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
+def test_what_is_not_a_key_is_refused_and_not_shown(key: Any) -> None:
     with pytest.raises(Invalid, match="base64") as caught:
         CosmosConfig(ENDPOINT, "db", "box", key=key)
     assert "not base64!" not in str(caught.value)
@@ -215,14 +215,14 @@ def test_all_spellings_of_an_endpoint_have_one_address(endpoint: str, address: s
         ("session_storage: {cosmos: {endpoint: name}}\n", "not an https:// address"),
     ],
 )
-def test_a_setup_by_half_is_told_with_its_place(tmp_path: Path, text: str, why: str) -> None:
+def test_a_setup_by_half_is_reported_with_its_place(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why) as caught:
         load(tmp_path, text)
     assert str(tmp_path / "settings.yaml") in str(caught.value)
     assert caught.value.hint
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match=r"settings\.yaml|YAML"):
         load(tmp_path, "session_storage: {\n")
     (tmp_path / "folder").mkdir()

@@ -43,7 +43,7 @@ def said(status: int, sub: int = 0, **headers: str) -> RemoteError:
         (503, 20001, True),
     ],
 )
-def test_what_passes_is_told_from_what_lasts(status: int, sub: int, passes: bool) -> None:
+def test_what_passes_is_distinguished_from_what_lasts(status: int, sub: int, passes: bool) -> None:
     error = said(status, sub)
     assert error.retryable is passes
     assert error.details == {"status": status} | ({"substatus": sub} if sub else {})
@@ -55,13 +55,13 @@ def test_a_message_says_where_what_and_the_words_of_the_service_once() -> None:
     assert "a partition is full (20 GB)" in str(said(403, 1014))
 
 
-@pytest.mark.parametrize(("told", "pause"), [("1500", 1.5), ("0", 0.0), ("soon", None)])
-def test_the_pause_that_is_asked_for_is_in_seconds(told: str, pause: float | None) -> None:
-    assert said(429, x_ms_retry_after_ms=told).details.get("retry_after") == pause
+@pytest.mark.parametrize(("reported", "pause"), [("1500", 1.5), ("0", 0.0), ("soon", None)])
+def test_the_pause_that_is_asked_for_is_in_seconds(reported: str, pause: float | None) -> None:
+    assert said(429, x_ms_retry_after_ms=reported).details.get("retry_after") == pause
 
 
 @pytest.mark.parametrize(
-    ("date", "told"),
+    ("date", "reported"),
     [
         ("Fri, 31 Jan 2025 11:00:00 GMT", "60 minutes ahead of"),
         ("Fri, 31 Jan 2025 12:20:00 GMT", "20 minutes behind"),
@@ -70,9 +70,9 @@ def test_the_pause_that_is_asked_for_is_in_seconds(told: str, pause: float | Non
         ("", None),
     ],
 )
-def test_a_refusal_is_put_down_to_the_clock_only_if_it_is_wrong(date: str, told: str | None) -> None:
+def test_a_refusal_is_put_down_to_the_clock_only_if_it_is_wrong(date: str, reported: str | None) -> None:
     for status in (401, 403):
         error = said(status, Date=date)
-        assert (f"the local clock is {told} the service's" in str(error)) is (told is not None)
+        assert (f"the local clock is {reported} the service's" in str(error)) is (reported is not None)
         assert error.hint
     assert "clock" not in str(said(400, Date=date))

@@ -37,7 +37,7 @@ class Credential:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    """A certificate that nobody has signed."""
+    """An unsigned certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -71,7 +71,7 @@ def test_a_credential_is_let_in_and_asked_for_the_accounts_scope(double: CosmosD
     remote.close()
 
 
-def test_a_credential_without_a_right_is_told(double: CosmosDouble) -> None:
+def test_a_credential_without_a_right_is_reported(double: CosmosDouble) -> None:
     credential = Credential("someone else")
     remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box", credential=credential), tenant="me")
     with pytest.raises(RemoteError) as caught:
@@ -85,7 +85,7 @@ def test_a_write_that_the_sdk_repeats_by_itself_is_done_once(double: CosmosDoubl
     remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box", key=double.key), tenant="me")
     remote.prepare()
     etag = remote.swap_head("one", b"1", None)
-    # It was carried out, and refused as if it had not been; the SDK asks again before it tells.
+    # It was carried out, and refused as if it had not been; the SDK asks again before it reports.
     double.faults.append(Fault("status after", on="write", status=503))
     assert remote.put_block("s", "a", b"x") is False
     double.faults.append(Fault("status after", on="write", status=503))

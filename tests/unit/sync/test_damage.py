@@ -159,7 +159,7 @@ def test_what_a_merge_left_in_a_document() -> None:
     assert why(FEATURE, "active-features.yaml", good, left) is not None
 
 
-def test_a_document_that_is_no_worse_than_it_was() -> None:
+def test_a_document_that_is_not_worse_than_before() -> None:
     bad = b'{"session_id": "one"'
     assert why(WORK, "session.json", bad, b'{"session_id": "one"}') is None
     assert why(WORK, "session.json", b'{"session_id": "one"}', bad) is not None

@@ -164,7 +164,7 @@ def test_generations_that_an_emptied_store_has_lost_are_gone(world: World, serve
         engine.earlier.restore(only(engine), 0)
 
 
-def test_a_block_that_is_missing_is_told_before_anything_is_changed(
+def test_a_block_that_is_missing_is_reported_before_anything_is_changed(
     world: World, server: MemoryServer
 ) -> None:
     rewound(world)
@@ -181,7 +181,7 @@ def test_a_block_that_is_missing_is_told_before_anything_is_changed(
     assert world.devices[0].files() == before
 
 
-def test_what_is_no_earlier_generation_is_refused(world: World) -> None:
+def test_what_is_not_an_earlier_generation_is_refused(world: World) -> None:
     rewound(world)
     engine = world.devices[0].engine(world.remote())
     with pytest.raises(Invalid, match="current"):

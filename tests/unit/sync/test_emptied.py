@@ -64,7 +64,7 @@ def test_an_emptied_brainstorm_is_nothing_to_a_device_that_never_had_it(storms: 
     assert fresh.storms_there() == []
 
 
-def test_a_brainstorm_that_went_on_where_it_was_not_told_yet_comes_back_for_all(storms: Storms) -> None:
+def test_a_brainstorm_changed_where_its_removal_is_unknown_comes_back_for_all(storms: Storms) -> None:
     storms.empty()
     storms.b.storm("idea", "second")
     assert storms.carry(storms.b) == [("pull", SyncStatus.HELD_BACK), ("push", SyncStatus.PUSHED)]
@@ -72,7 +72,7 @@ def test_a_brainstorm_that_went_on_where_it_was_not_told_yet_comes_back_for_all(
     assert storms.a.answers("idea") == ["first", "second"]
 
 
-def test_a_push_alone_of_a_brainstorm_that_was_emptied_is_told_to_be_behind(storms: Storms) -> None:
+def test_a_push_alone_of_an_emptied_brainstorm_is_reported_as_behind(storms: Storms) -> None:
     storms.empty()
     storms.b.storm("idea", "second")
     report = storms.b.engine(BRAINSTORM, storms.server.remote()).push()

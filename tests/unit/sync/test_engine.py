@@ -83,8 +83,8 @@ def test_two_devices_that_go_on_with_one_session_keep_both(world: World) -> None
     (outcome,) = pull(world, 1).outcomes
     assert outcome.standing is SyncStatus.DIVERGED
     assert "_" not in outcome.sibling
-    told = json.loads((world.devices[1].sessions / outcome.sibling / "metadata.json").read_text())
-    assert (told["session_id"], told["parent_id"]) == (outcome.sibling, "one")
+    reported = json.loads((world.devices[1].sessions / outcome.sibling / "metadata.json").read_text())
+    assert (reported["session_id"], reported["parent_id"]) == (outcome.sibling, "one")
     world.check()
 
 
@@ -268,7 +268,7 @@ def test_torn_bytes_here_are_kept_when_the_other_side_goes_on(world: World) -> N
     assert [kept.read_bytes() for kept in path.parent.glob("*.torn-*")] == [b'{"half']
 
 
-def test_status_tells_how_each_session_stands_and_changes_nothing(world: World) -> None:
+def test_status_reports_how_each_session_stands_and_changes_nothing(world: World) -> None:
     a, b = world.devices
     for name in ("step", "ahead", "behind", "both"):
         world.say(a, name)
@@ -366,7 +366,7 @@ def test_a_session_that_is_asked_for_and_gone_was_deleted_and_no_other_was(world
     assert world.devices[1].names() == names[:2]
 
 
-def test_deletions_are_not_told_where_the_folder_of_all_is_gone(world: World) -> None:
+def test_deletions_are_not_reported_where_the_folder_of_all_is_gone(world: World) -> None:
     world.say(world.devices[0], "one")
     push(world, 0)
     asked = refs(world, "one")

@@ -105,7 +105,7 @@ def test_words_of_an_owner_do_not_run_into_one_another(cache: CacheFile) -> None
     assert HeadCache(("ab", "c"), cache).get("a", "1") is None
 
 
-def test_a_place_that_cannot_be_read_or_written_is_no_error(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_read_or_written_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path / "folder", tmp_path / "file" / "below"):

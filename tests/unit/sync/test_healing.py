@@ -165,9 +165,9 @@ def broken(data: bytes) -> bytes:
 
 
 def another(data: bytes) -> bytes:
-    told = json.loads(data)
-    told["gen"] += 1
-    return json.dumps(told).encode()
+    reported = json.loads(data)
+    reported["gen"] += 1
+    return json.dumps(reported).encode()
 
 
 @pytest.mark.parametrize(("change", "new_etag"), [(broken, False), (broken, True), (another, False)])
@@ -222,7 +222,7 @@ def test_what_is_newer_on_the_remote_is_not_compared(place: Place) -> None:
     assert (found.faults, found.error, "sync pull" in found.note) == ((), None, True)
 
 
-def test_a_pull_tells_what_is_missing_from_what_is_not_there_yet(place: Place) -> None:
+def test_a_pull_distinguishes_what_is_missing_from_what_is_not_there_yet(place: Place) -> None:
     place.begin()
     passed = 0.0
     place.b.passed = lambda: passed
@@ -248,9 +248,9 @@ def test_a_pull_tells_what_is_missing_from_what_is_not_there_yet(place: Place) -
 def test_a_pull_says_who_can_heal_what_is_damaged(place: Place) -> None:
     place.begin()
     place.flip(list(place.blocks())[1])
-    told = place.pull(place.b)
-    assert isinstance(told.error, Corrupt)
-    assert (place.a.state / "device").read_text()[:8] in str(told.error.hint)
+    reported = place.pull(place.b)
+    assert isinstance(reported.error, Corrupt)
+    assert (place.a.state / "device").read_text()[:8] in str(reported.error.hint)
     assert place.b.names() == []
 
 

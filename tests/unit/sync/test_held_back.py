@@ -1,4 +1,4 @@
-"""Damage that must not travel: what is held back where, who is told, and what settles it."""
+"""Damage that must not travel: what is held back where, who sees it, and what settles it."""
 
 import json
 import os
@@ -164,8 +164,8 @@ def test_a_damaged_conversation_is_held_back_and_the_good_one_stays_everywhere(
 def test_the_other_files_of_a_session_go(world: World, damage: Callable[[Path], None]) -> None:
     a, b = world.devices
     damage(path(a))
-    told = json.loads(path(a, METADATA).read_text())
-    path(a, METADATA).write_text(json.dumps({**told, "name": "a new title"}))
+    reported = json.loads(path(a, METADATA).read_text())
+    path(a, METADATA).write_text(json.dumps({**reported, "name": "a new title"}))
     outcome = only(push(world, 0))
     assert outcome.standing is SyncStatus.HELD_BACK
     assert "the rest was sent" in outcome.note
@@ -173,7 +173,7 @@ def test_the_other_files_of_a_session_go(world: World, damage: Callable[[Path], 
     assert json.loads(path(b, METADATA).read_text())["name"] == "a new title"
 
 
-def test_nobody_is_told_that_it_is_in_step(world: World, damage: Callable[[Path], None]) -> None:
+def test_a_session_in_step_is_not_reported(world: World, damage: Callable[[Path], None]) -> None:
     damage(path(world.devices[0]))
     push(world, 0)
     for report in (push(world, 0), pull(world, 0), status(world, 0)):
@@ -190,7 +190,7 @@ def test_nobody_is_told_that_it_is_in_step(world: World, damage: Callable[[Path]
     assert only(pull(world, 1)).standing is SyncStatus.HELD_BACK
 
 
-def test_a_pull_or_status_before_any_push_tells_it_too(world: World) -> None:
+def test_a_pull_or_status_before_any_push_reports_it_too(world: World) -> None:
     emptied_with_backup(path(world.devices[0]))
     for report in (pull(world, 0), status(world, 0)):
         assert only(report).standing is SyncStatus.HELD_BACK
@@ -358,7 +358,7 @@ def test_a_damaged_version_that_comes_in_is_refused_and_laid_beside(
     assert Path(outcome.held[0].other).name.startswith(f"{TRANSCRIPT}.conflict-")
 
 
-def test_a_refused_version_is_told_until_it_is_settled_and_laid_down_once(world: World) -> None:
+def test_a_refused_version_is_reported_until_it_is_settled_and_laid_down_once(world: World) -> None:
     b = world.devices[1]
     spoil_remote(world, emptied)
     pull(world, 1)
@@ -651,7 +651,7 @@ def test_mine_takes_back_what_an_older_copy_lacks(world: World) -> None:
     assert path(a).read_bytes() == path(b).read_bytes() == b"".join(lines[:4])
 
 
-def test_a_push_that_comes_second_tells_of_damage_too(world: World) -> None:
+def test_a_push_that_comes_second_reports_damage_too(world: World) -> None:
     a, b = world.devices
     world.say(b, ID)
     good = path(a, METADATA).read_bytes()

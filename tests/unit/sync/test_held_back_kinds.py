@@ -1,4 +1,4 @@
-"""Damage that must not travel, in all that lies in a project: work sessions, features, brainstorms."""
+"""Damage that must not travel, in everything of a project: work sessions, features, brainstorms."""
 
 import json
 import os
@@ -116,7 +116,7 @@ def test_messages_go_on_beside_a_damaged_one(world: PolicyWorld) -> None:
     world.check()
 
 
-def test_a_damaged_message_that_a_user_sends_lies_beside_the_good_one(world: PolicyWorld) -> None:
+def test_a_damaged_message_that_a_user_sends_is_beside_the_good_one(world: PolicyWorld) -> None:
     a, b = world.devices
     _, crumb = files_of(a)["crumb"]
     good = crumb.read_bytes()

@@ -1,4 +1,4 @@
-"""A remote that says anything: what no client writes is refused, nothing lies outside, and no other session suffers."""
+"""A remote with any content: what no client writes is refused, nothing is written outside, no other session suffers."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def inline(name: str, data: bytes) -> PartHead:
 
 
 def in_block(remote: Remote, space: str, name: str, kind: str, data: bytes, stored: bytes = b"") -> PartHead:
-    """A file that lies in one block; with `stored` another thing lies there."""
+    """A file in one block; with `stored` other bytes are there."""
     chain, body = pack(Lines(data), 0, len(data), START)
     remote.put_block(space, block_id(part_key(name), 0, chain), stored or body)
     return PartHead(name, kind, len(data), 1, chain)
@@ -148,8 +148,10 @@ def test_a_file_that_no_disk_can_hold_stops_no_other_session(
     head = msgspec.structs.replace(head, parts=(state, inline(name, b"evil")))
     assert remote.swap_head(space, encode(head), None)
     fresh = device(tmp_path, "fresh", FEATURE)
-    told = {outcome.session_id: outcome.standing for outcome in fresh.engine(FEATURE, remote).pull().outcomes}
-    assert told == {"first": SyncStatus.PULLED, "evil": SyncStatus.FAILED}
+    reported = {
+        outcome.session_id: outcome.standing for outcome in fresh.engine(FEATURE, remote).pull().outcomes
+    }
+    assert reported == {"first": SyncStatus.PULLED, "evil": SyncStatus.FAILED}
     assert fresh.feature_names() == ["first"]
 
 
@@ -202,7 +204,7 @@ def test_nothing_is_changed_for_a_bundle_that_holds_what_no_session_has(
 
 
 def forged(kind: str, session: str, *parts: PartHead) -> Head:
-    """The head that nobody here has pushed."""
+    """The head that no device here has pushed."""
     space = head_name(kind, PROJECT, session)
     return Head(1, kind, PROJECT, session, space, 0, 9, "eve", "2025-01-31T12:00:00+00:00", parts=parts)
 
@@ -261,7 +263,7 @@ def test_what_is_one_file_is_not_replaced_by_an_empty_folder(
     assert not (one.features / LIST).exists()
 
 
-def test_nobody_but_a_person_takes_the_list_of_features_away(tmp_path: Path, remote: Remote) -> None:
+def test_only_a_user_takes_the_list_of_features_away(tmp_path: Path, remote: Remote) -> None:
     one, two = device(tmp_path, "one", FEATURE), device(tmp_path, "two", FEATURE)
     (one.features / LIST).write_text("active_features: []\n")
     one.engine(FEATURE, remote).push()

@@ -1,4 +1,4 @@
-"""A project is called by its repository, wherever it lies; what is not known here is held back and told."""
+"""A project is called by its repository, wherever it is; what is not known here is held back and reported."""
 
 import subprocess
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_all_spellings_of_an_address_are_one(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["/srv/git/repo.git", "../repo", "file:///srv/repo", "C:\\repo", "", None, "https://github.com/"]
 )
-def test_what_no_other_machine_can_reach_is_no_address(url: str | None) -> None:
+def test_what_no_other_machine_can_reach_is_not_an_address(url: str | None) -> None:
     assert normal_address(url) is None
 
 
@@ -71,7 +71,7 @@ def test_no_secret_of_an_address_gets_into_a_name(tmp_path: Path) -> None:
     assert identity_of(place) == "git:git.example.org/a/b"
 
 
-def test_clones_work_trees_and_folders_below_are_told(tmp_path: Path) -> None:
+def test_clones_work_trees_and_folders_below_are_reported(tmp_path: Path) -> None:
     one = repository(tmp_path / "one", "git@github.com:o/r.git")
     git(one, "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other")
     (one / "packages" / "app").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_the_folder_of_a_project_is_found_by_its_name(tmp_path: Path) -> None:
     assert list(folders_of(path_slug(f"{tmp_path}/a/gone"))) == []
 
 
-def test_sessions_follow_the_repository_to_where_it_lies_elsewhere(tmp_path: Path) -> None:
+def test_sessions_follow_the_repository_to_where_it_is_elsewhere(tmp_path: Path) -> None:
     server = MemoryServer()
     homes = []
     for name, place in (("one", "deep/src/app"), ("two", "code/app-clone")):
@@ -142,7 +142,7 @@ def test_sessions_follow_the_repository_to_where_it_lies_elsewhere(tmp_path: Pat
     assert there.read_text() == '{"role":"user","content":"hi"}\n'
 
 
-def test_a_session_whose_project_is_gone_is_told_and_not_pushed(tmp_path: Path) -> None:
+def test_a_session_whose_project_is_gone_is_reported_and_not_pushed(tmp_path: Path) -> None:
     session = tmp_path / "projects" / "-gone-away" / "sessions" / "s"
     session.mkdir(parents=True)
     (session / "transcript.jsonl").write_text('{"role":"user","content":"hi"}\n')

@@ -149,7 +149,7 @@ class Held(Spool):
 @pytest.mark.parametrize(
     ("form", "most"),
     [
-        ("{begin}-{at:032x}", 0),  # as a fork might have it: but it is no block
+        ("{begin}-{at:032x}", 0),  # as a fork might have it: but it is not a block
         ("{begin}-{at}", 0),
         ("{begin}0-{at:032x}", 0),
         ("ffffffff-00000000-{at:032x}", 0),  # of another file

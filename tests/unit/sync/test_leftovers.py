@@ -91,7 +91,7 @@ def test_a_block_that_lost_a_race_is_found(tmp_path: Path) -> None:
     assert server.tenants["me"].blocks[space]["00000000-00000000-ff"] == b"left over"
 
 
-def test_what_a_head_of_a_newer_version_points_to_is_no_leftover(tmp_path: Path) -> None:
+def test_what_a_head_of_a_newer_version_points_to_is_not_a_leftover(tmp_path: Path) -> None:
     made, server, device = world(tmp_path)
     made.say(device, "one", 2)
     push(made)

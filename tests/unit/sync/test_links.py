@@ -111,7 +111,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def carried(folder: Path) -> dict[str, bytes]:
-    """The files of a session by their names, without locks and what lies beside them."""
+    """The files of a session by their names, without locks and the files beside them."""
     beside = (".lock", ".owner", ".backup", ".conflict-")
     found = {os.path.relpath(path, folder): data for path, data in contents(folder).items()}
     return {name: data for name, data in found.items() if not any(word in name for word in beside)}

@@ -24,13 +24,13 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def told(device: Device) -> dict[str, Any]:
+def reported(device: Device) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((device.sessions / "one" / "metadata.json").read_text())
     return found
 
 
 def change(device: Device, **fields: Any) -> None:
-    (device.sessions / "one" / "metadata.json").write_text(json.dumps({**told(device), **fields}))
+    (device.sessions / "one" / "metadata.json").write_text(json.dumps({**reported(device), **fields}))
 
 
 def aside(device: Device) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_rename_here_and_a_turn_there_both_survive(first: int, world: World) -
     laptop.describe("one", title="the logo")
     outcome = bring_together(world, first)
     assert outcome.note == ""
-    assert (told(desk)["name"], told(desk)["turn_count"]) == ("the logo", 3)
+    assert (reported(desk)["name"], reported(desk)["turn_count"]) == ("the logo", 3)
     assert len(desk.lines("one")) == 3
 
 
@@ -70,7 +70,7 @@ def test_of_a_field_that_both_changed_the_side_wins_whose_conversation_went_on(
     change(desk, name="of the desk", desk=1)
     change(laptop, name="of the laptop", laptop=1)
     outcome = bring_together(world, first)
-    found = told(laptop)
+    found = reported(laptop)
     assert (found["name"], found["turn_count"], found["desk"], found["laptop"]) == ("of the desk", 3, 1, 1)
     assert outcome.note == (
         'metadata.json was changed on two devices: name ("of the desk" is kept, "of the laptop" was overwritten)'
@@ -83,8 +83,8 @@ def test_where_no_conversation_went_on_the_remote_wins(first: int, world: World)
     change(desk, name="of the desk", desk=1)
     change(laptop, name="of the laptop", laptop=1)
     outcome = bring_together(world, first)
-    assert told(desk)["name"] == ("of the desk", "of the laptop")[first]
-    assert (told(desk)["desk"], told(desk)["laptop"]) == (1, 1)
+    assert reported(desk)["name"] == ("of the desk", "of the laptop")[first]
+    assert (reported(desk)["desk"], reported(desk)["laptop"]) == (1, 1)
     assert "was overwritten" in outcome.note
 
 
@@ -105,7 +105,11 @@ def test_metadata_whose_past_is_forgotten_lose_nothing_and_what_gave_way_is_kept
     for path in laptop.state.glob("*.state.json"):
         path.unlink()
     laptop.engine(world.remote()).pull()
-    assert (told(laptop)["name"], told(laptop)["desk"], told(laptop)["laptop"]) == ("of the desk", 1, 1)
+    assert (reported(laptop)["name"], reported(laptop)["desk"], reported(laptop)["laptop"]) == (
+        "of the desk",
+        1,
+        1,
+    )
     (kept,) = aside(laptop)
     assert json.loads((laptop.sessions / "one" / kept).read_text())["name"] == "of the laptop"
 
@@ -119,7 +123,7 @@ def test_metadata_that_cannot_be_read_are_kept_in_both_versions(world: World) ->
     (outcome,) = engine.pull().outcomes
     assert (outcome.standing, aside(laptop)) == (SyncStatus.HELD_BACK, [])
     engine.resolve(next(engine.layout.discover()), "theirs")
-    assert told(laptop)["name"] == "of the desk"
+    assert reported(laptop)["name"] == "of the desk"
     (kept,) = aside(laptop)
     assert (laptop.sessions / "one" / kept).read_text() == '{"session_id": "one", "na'
 
@@ -137,5 +141,5 @@ def test_what_is_black_on_the_remote_stays_as_it_is_here(tmp_path: Path) -> None
     change(desk, name="renamed")
     laptop.engine(world.remote()).push()
     desk.engine(world.remote()).pull()
-    found = told(desk)
+    found = reported(desk)
     assert (found["api_key"], found["name"], found["turn_count"]) == ("a secret of this desk", "renamed", 2)

@@ -1,4 +1,4 @@
-"""An address tells which remote is meant; settings are kept without secrets, and are told of when they are damaged."""
+"""An address names the remote; settings are kept without secrets, and are reported when they are damaged."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_an_address_with_a_secret_is_refused_and_not_repeated(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "bucket", "ftp://host/x", "memory://", "file:///tmp", "s3:/bucket"])
-def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
+def test_what_is_not_an_address_of_a_remote_is_refused(url: str) -> None:
     with pytest.raises(Invalid, match="not an address of a remote"):
         check_address(url)
 
@@ -79,7 +79,7 @@ def test_settings_come_back_as_they_were_saved(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_missing_settings_are_told_with_the_way_to_them(tmp_path: Path) -> None:
+def test_missing_settings_are_reported_with_the_way_to_them(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as caught:
         load_settings(tmp_path / "sync.json")
     assert "sync init" in str(caught.value.hint)
@@ -88,7 +88,7 @@ def test_missing_settings_are_told_with_the_way_to_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"remote": "s3://b"}', '{"remote": 1, "tenant": "a", "device": "b"}']
 )
-def test_damaged_settings_are_told_with_their_file(tmp_path: Path, text: str) -> None:
+def test_damaged_settings_are_reported_with_their_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sync.json"
     path.write_text(text)
     with pytest.raises(Invalid, match=r"sync\.json"):
@@ -156,5 +156,5 @@ def test_an_identity_is_found_in_its_file(tmp_path: Path) -> None:
     ("environ", "name"),
     [({"USER": "ada"}, "ada"), ({"LOGNAME": "ada"}, "ada"), ({"USER": "root"}, None), ({}, None)],
 )
-def test_a_name_that_many_machines_have_is_nobodys(environ: dict[str, str], name: str | None) -> None:
+def test_a_name_that_many_machines_have_identifies_none(environ: dict[str, str], name: str | None) -> None:
     assert stable_name(environ) == name

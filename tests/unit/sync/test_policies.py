@@ -38,10 +38,10 @@ LEDGER = Rule(Policy.LEDGER, "t", "k")
 
 
 def line(time: int | None, word: str, key: str | None = None) -> bytes:
-    told: dict[str, Any] = {"w": word}
-    told |= {} if time is None else {"t": f"2025-01-31T12:00:{time:02}Z"}
-    told |= {} if key is None else {"k": key}
-    return json.dumps(told).encode()
+    reported: dict[str, Any] = {"w": word}
+    reported |= {} if time is None else {"t": f"2025-01-31T12:00:{time:02}Z"}
+    reported |= {} if key is None else {"k": key}
+    return json.dumps(reported).encode()
 
 
 lines = st.lists(
@@ -86,7 +86,7 @@ def test_a_line_without_a_time_stays_behind_the_one_before_it() -> None:
     assert merged.lines == [line(1, "b"), line(2, "a"), line(None, "of a"), b"no json", line(3, "c")]
 
 
-def test_of_two_lines_with_one_key_the_earlier_stands_and_the_other_is_told() -> None:
+def test_of_two_lines_with_one_key_the_earlier_stands_and_the_other_is_reported() -> None:
     mine, theirs = [line(2, "mine", "m1"), line(3, "x", "m2")], [line(1, "theirs", "m1")]
     assert merge(LEDGER, [], Side("a", mine), Side("b", theirs)) == Merged(
         [line(1, "theirs", "m1"), line(3, "x", "m2")], [line(2, "mine", "m1")]
@@ -128,7 +128,7 @@ def test_a_bundle_to_the_byte() -> None:
 @pytest.mark.parametrize(
     "bad", [b"x\n", b'{"name":1,"text":""}\n', b'{"name":"a"}\n', b'{"name":"a","text":""}', b"[]\n"]
 )
-def test_what_is_no_bundle_is_refused(bad: bytes) -> None:
+def test_what_is_not_a_bundle_is_refused(bad: bytes) -> None:
     with pytest.raises(Corrupt):
         list(unpack_items([bad]))
 
@@ -163,7 +163,7 @@ def test_a_take_over_stays_until_the_head_names_this_device(tmp_path: Path) -> N
         ledger_owner.check(ledger)
 
 
-def test_a_file_that_names_nobody_known_is_believed_to_name_another(tmp_path: Path) -> None:
+def test_a_file_that_names_an_unknown_owner_is_taken_for_a_foreign_one(tmp_path: Path) -> None:
     (tmp_path / ".log.jsonl.owner").write_bytes(b"\0\0")
     with pytest.raises(Conflict):
         ledger_owner.check(str(tmp_path / "log.jsonl"))
@@ -191,7 +191,7 @@ def pull(world: PolicyWorld, at: int) -> Any:
     return engine.pull()
 
 
-def test_what_was_applied_twice_is_told_and_kept(tmp_path: Path, server: MemoryServer) -> None:
+def test_what_was_applied_twice_is_reported_and_kept(tmp_path: Path, server: MemoryServer) -> None:
     world = world_of(WORK, tmp_path, server)
     a, b = world.devices
     a.begin("one")
@@ -205,11 +205,11 @@ def test_what_was_applied_twice_is_told_and_kept(tmp_path: Path, server: MemoryS
     assert outcome.standing is SyncStatus.PULLED
     assert "1 messages were applied on two devices" in outcome.note
     (beside,) = a.work_folder("one").glob("log.jsonl.conflict-*")
-    told = [
+    reported = [
         json.loads(text)["result"]
         for text in (beside.read_text(), (a.work_folder("one") / "log.jsonl").read_text())
     ]
-    assert sorted(told) == ["device0", "device1"]
+    assert sorted(reported) == ["device0", "device1"]
 
 
 def test_a_thousand_messages_do_not_make_the_head_grow(tmp_path: Path, server: MemoryServer) -> None:
@@ -249,12 +249,12 @@ def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, s
     (a.features / LIST).write_text("# here\n")
     (b.features / LIST).write_text("# there\n")
     push(world, 1)
-    (told,) = pull(world, 0).outcomes
-    assert (told.standing, told.session_id) == (SyncStatus.HELD_BACK, LIST)
-    assert "merge both versions" in told.note
+    (reported,) = pull(world, 0).outcomes
+    assert (reported.standing, reported.session_id) == (SyncStatus.HELD_BACK, LIST)
+    assert "merge both versions" in reported.note
     (engine,) = a.engines(world.remote())
     (held,) = engine.status().outcomes
-    assert (held.standing, held.note) == (SyncStatus.HELD_BACK, told.note)
+    assert (held.standing, held.note) == (SyncStatus.HELD_BACK, reported.note)
     (ref,) = engine.layout.discover()
     engine.resolve(ref, keep)
     pull(world, 1)
@@ -273,9 +273,9 @@ def test_both_lists_wait_for_a_person_though_none_was_ever_agreed_on(
     push(world, 1)
     (engine,) = a.engines(world.remote())
     for report in (engine.status(), engine.awaiting()):
-        (told,) = report.outcomes
-        assert told.standing is SyncStatus.HELD_BACK
-        assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
+        (reported,) = report.outcomes
+        assert reported.standing is SyncStatus.HELD_BACK
+        assert reported.beside == (Beside(LIST, str(a.features / LIST), None),)
     engine.pull()
     for report in (engine.status(), engine.awaiting()):
         ((_, _, other),) = report.outcomes[0].beside
@@ -299,9 +299,9 @@ def test_a_long_list_is_compared_on_a_machine_that_remembers_nothing(
     (a.features / LIST).write_text("# here\n")
     (engine,) = a.engines(world.remote())
     assert not os.path.exists(engine.states.folder)
-    (told,) = getattr(engine, verb)().outcomes
-    assert told.standing is SyncStatus.HELD_BACK
-    assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
+    (reported,) = getattr(engine, verb)().outcomes
+    assert reported.standing is SyncStatus.HELD_BACK
+    assert reported.beside == (Beside(LIST, str(a.features / LIST), None),)
 
 
 def test_what_waits_is_not_known_while_the_other_side_does_not_answer(
@@ -314,8 +314,8 @@ def test_what_waits_is_not_known_while_the_other_side_does_not_answer(
     (engine,) = a.engines(
         ChaosRemote(server.remote(), fate=random.Random(1), chance=1.0, faults=("throttled",))
     )
-    (told,) = engine.awaiting().outcomes
-    assert (told.session_id, told.standing) == (LIST, SyncStatus.FAILED)
+    (reported,) = engine.awaiting().outcomes
+    assert (reported.session_id, reported.standing) == (LIST, SyncStatus.FAILED)
 
 
 def test_two_devices_bring_one_session_to_one_place_at_once(tmp_path: Path, server: MemoryServer) -> None:
@@ -423,8 +423,8 @@ def test_a_large_document_is_brought_together_by_what_both_had_last(
     push(world, 0)
     pull(world, 1)
     for device in world.devices:
-        told = json.loads((device.work / "one" / "session.json").read_text())
-        assert (told["purpose"], told["status"], told["metadata"]) == ("new", "paused", large)
+        reported = json.loads((device.work / "one" / "session.json").read_text())
+        assert (reported["purpose"], reported["status"], reported["metadata"]) == ("new", "paused", large)
 
 
 def test_without_a_memory_of_what_both_had_the_later_document_stands_and_the_other_is_kept(
@@ -446,7 +446,7 @@ def test_without_a_memory_of_what_both_had_the_later_document_stands_and_the_oth
     assert json.loads(beside.read_text())["purpose"] == "earlier"
 
 
-def test_what_lies_where_a_session_belongs_is_kept(tmp_path: Path, server: MemoryServer) -> None:
+def test_what_is_where_a_session_belongs_is_kept(tmp_path: Path, server: MemoryServer) -> None:
     world = world_of(WORK, tmp_path, server)
     a, b = world.devices
     a.begin("one")

@@ -38,7 +38,7 @@ def layout_of(world: PolicyWorld, kind: str) -> SyncLayout:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_session_lies_where_it_belongs(kind: str, world: PolicyWorld) -> None:
+def test_every_session_is_stored_where_it_belongs(kind: str, world: PolicyWorld) -> None:
     layout = layout_of(world, kind)
     (ref,) = layout.discover()
     assert layout.place(PROJECT, ref.session_id) == ref
@@ -74,7 +74,7 @@ def test_every_part_has_a_kind_a_place_and_a_rule(kind: str, world: PolicyWorld)
         *((kind, "breadcrumbs/error/x.json") for kind in KINDS if kind != FEATURE),
     ],
 )
-def test_what_no_session_has_is_no_part(kind: str, name: str, world: PolicyWorld) -> None:
+def test_what_no_session_has_is_not_a_part(kind: str, name: str, world: PolicyWorld) -> None:
     assert layout_of(world, kind).part_kind(name) is None
 
 
@@ -115,7 +115,7 @@ def test_a_session_is_a_folder_or_one_file(
     assert layout_of(world, kind).single_file(session) == only
 
 
-def test_a_version_that_lies_beside_a_file_is_no_part_of_a_feature(world: PolicyWorld) -> None:
+def test_a_version_that_is_beside_a_file_is_not_a_part_of_a_feature(world: PolicyWorld) -> None:
     layout = layout_of(world, FEATURE)
     assert layout.part_kind("artifacts/a.md.conflict-20250131T120000Z") is None
     assert layout.part_kind("artifacts/conflict-a.md") is PartKind.DOCUMENT
@@ -185,7 +185,7 @@ def state(task: str, model: str, second: int, more: str = "") -> bytes:
     ).encode()
 
 
-def test_of_one_field_the_later_value_stands_whoever_brings_it_together(world: PolicyWorld) -> None:
+def test_of_one_field_the_later_value_stands_on_whichever_device_merges(world: PolicyWorld) -> None:
     base, early, late = state("t0", "opus", 1), state("t1", "opus", 2), state("t2", "sonnet", 3)
     assert merged(world, base, early, late) == merged(world, base, late, early)
     assert merged(world, base, early, late)["active_task"] == "t2"
@@ -321,7 +321,7 @@ def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world
     for _ in range(2):
         with layout.lock(sibling):
             layout.set_parent(sibling, "ideas", NOW)
-    told = load_yaml(Path(sibling.locator).read_bytes())["session"]
-    assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")
-    assert told["id"] == f"{sibling.session_id}-2025-01-31"
+    reported = load_yaml(Path(sibling.locator).read_bytes())["session"]
+    assert (reported["slug"], reported["parent_id"]) == (sibling.session_id, "ideas")
+    assert reported["id"] == f"{sibling.session_id}-2025-01-31"
     assert summary_of(layout, sibling).parent == "ideas"

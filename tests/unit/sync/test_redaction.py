@@ -1,4 +1,4 @@
-"""Secrets are blacked out before they are sent, and what lies here is never replaced by the black text."""
+"""Secrets are blacked out before they are sent, and the local text is never replaced by the redacted copy."""
 
 import json
 from datetime import timedelta
@@ -123,7 +123,7 @@ def redacting(tmp_path: Path, server: MemoryServer) -> World:
     return world
 
 
-def told(world: World, at: int, verb: str) -> Any:
+def reported(world: World, at: int, verb: str) -> Any:
     return getattr(world.devices[at].engine(world.remote()), verb)()
 
 
@@ -134,8 +134,8 @@ def text_of(world: World, at: int) -> str:
 def test_the_other_side_has_exactly_the_black_text(tmp_path: Path, server: MemoryServer) -> None:
     world = redacting(tmp_path, server)
     world.devices[0].write("one", [f"my key is {KEY}", "and no more"])
-    told(world, 0, "push")
-    told(world, 1, "pull")
+    reported(world, 0, "push")
+    reported(world, 1, "pull")
     assert text_of(world, 1) == "".join(
         line.decode() + "\n" for line in map(Redaction().line, text_of(world, 0).encode().splitlines())
     )
@@ -144,7 +144,7 @@ def test_the_other_side_has_exactly_the_black_text(tmp_path: Path, server: Memor
     space = decode(*record[:2]).space
     stored = record.data + b"".join(block.data for block in blocks_of(world.remote(), space, "0", "g"))
     assert KEY.encode() not in stored
-    assert told(world, 0, "push").of(SyncStatus.IN_STEP)
+    assert reported(world, 0, "push").of(SyncStatus.IN_STEP)
 
 
 def test_transcript_from_elsewhere_are_added_to_a_file_that_has_more(
@@ -153,20 +153,20 @@ def test_transcript_from_elsewhere_are_added_to_a_file_that_has_more(
     world = redacting(tmp_path, server)
     a, b = world.devices
     a.write("one", [f"my key is {KEY}"])
-    told(world, 0, "push")
-    told(world, 1, "pull")
+    reported(world, 0, "push")
+    reported(world, 1, "pull")
     b.write("one", ["go on"])
-    told(world, 1, "push")
-    (outcome,) = told(world, 0, "pull").outcomes
+    reported(world, 1, "push")
+    (outcome,) = reported(world, 0, "pull").outcomes
     assert outcome.standing is SyncStatus.PULLED
     assert KEY in a.lines("one")[0]
     assert json.loads(a.lines("one")[1])["content"] == "go on"
     for _ in range(2):
         for at in (0, 1):
-            told(world, at, "push")
-            told(world, at, "pull")
-    assert told(world, 0, "push").of(SyncStatus.IN_STEP)
-    assert told(world, 1, "push").of(SyncStatus.IN_STEP)
+            reported(world, at, "push")
+            reported(world, at, "pull")
+    assert reported(world, 0, "push").of(SyncStatus.IN_STEP)
+    assert reported(world, 1, "push").of(SyncStatus.IN_STEP)
     assert (len(a.lines("one")), len(b.lines("one"))) == (2, 2)
     assert b.names() == a.names() == ["one"]
 
@@ -177,15 +177,15 @@ def test_a_pull_into_a_file_that_has_more_can_be_cut_off_anywhere(tmp_path: Path
         world = redacting(tmp_path / str(n), server)
         a, b = world.devices
         a.write("one", [f"my key is {KEY}"])
-        told(world, 0, "push")
-        told(world, 1, "pull")
+        reported(world, 0, "push")
+        reported(world, 1, "pull")
         b.write("one", ["go on"])
-        told(world, 1, "push")
+        reported(world, 1, "push")
         died = not attempt(a, world.remote(), Engine.pull, Fault("any", n, "kill"))
-        told(world, 0, "pull")
+        reported(world, 0, "pull")
         assert [json.loads(line)["content"] for line in a.lines("one")] == [f"my key is {KEY}", "go on"]
-        told(world, 0, "push")
-        told(world, 1, "pull")
+        reported(world, 0, "push")
+        reported(world, 1, "pull")
         assert (a.names(), b.names(), len(b.lines("one"))) == (["one"], ["one"], 2)
         if not died:
             assert n > 20
@@ -198,11 +198,11 @@ def test_a_document_gets_what_is_new_and_keeps_its_secrets(tmp_path: Path, serve
     a, b = world.devices
     a.write("one", ["hello"])
     a.describe("one", title=f"about {KEY}")
-    told(world, 0, "push")
-    told(world, 1, "pull")
+    reported(world, 0, "push")
+    reported(world, 1, "pull")
     b.write("one", ["more"])
-    told(world, 1, "push")
-    told(world, 0, "pull")
+    reported(world, 1, "push")
+    reported(world, 0, "pull")
     found = json.loads((a.sessions / "one" / "metadata.json").read_text())
     assert (found["name"], found["turn_count"]) == (f"about {KEY}", 2)
 
@@ -211,13 +211,13 @@ def test_what_would_replace_a_secret_is_held_back(tmp_path: Path, server: Memory
     world = redacting(tmp_path, server)
     a, b = world.devices
     a.write("one", [f"my key is {KEY}", "second"])
-    told(world, 0, "push")
-    told(world, 1, "pull")
+    reported(world, 0, "push")
+    reported(world, 1, "pull")
     b.rewind("one", 0)
     b.write("one", ["another beginning"])
-    told(world, 1, "push")
+    reported(world, 1, "push")
     before = text_of(world, 0)
-    (outcome,) = told(world, 0, "pull").outcomes
+    (outcome,) = reported(world, 0, "pull").outcomes
     assert outcome.standing is SyncStatus.HELD_BACK
     assert text_of(world, 0) == before
 
@@ -228,16 +228,16 @@ def test_a_device_without_rules_does_not_lose_its_text_to_the_black_one(
     world = World(tmp_path, server.remote)
     a, b = world.devices
     a.write("one", [f"my key is {KEY}"])
-    told(world, 0, "push")
-    told(world, 1, "pull")
+    reported(world, 0, "push")
+    reported(world, 1, "pull")
     a.rules = Rules(redact=Redaction())
-    told(world, 0, "push")
-    (outcome,) = told(world, 1, "pull").outcomes
+    reported(world, 0, "push")
+    (outcome,) = reported(world, 1, "pull").outcomes
     assert outcome.standing is SyncStatus.HELD_BACK
     assert KEY in text_of(world, 1)
     assert "the same rules" in (outcome.error.hint if outcome.error else "")
     b.rules = a.rules
-    assert told(world, 1, "pull").of(SyncStatus.IN_STEP)
+    assert reported(world, 1, "pull").of(SyncStatus.IN_STEP)
     assert KEY in text_of(world, 1)
 
 
@@ -276,9 +276,9 @@ def test_histories_of_both_sides_become_one_and_keep_their_secrets(
     world.sync(b)
     world.sync(a)
     world.sync(b)
-    told = [[json.loads(line)["command"] for line in device.history("f-2025-01-31")] for device in (a, b)]
-    assert told[0] == [f"with {KEY}", "between", f"again {KEY}", f"again {KEY}"]
-    assert told[1] == [f"with {MARK}", "between", f"again {MARK}", f"again {MARK}"]
+    reported = [[json.loads(line)["command"] for line in device.history("f-2025-01-31")] for device in (a, b)]
+    assert reported[0] == [f"with {KEY}", "between", f"again {KEY}", f"again {KEY}"]
+    assert reported[1] == [f"with {MARK}", "between", f"again {MARK}", f"again {MARK}"]
     assert all(report.of(SyncStatus.IN_STEP) for device in (a, b) for report in world.sync(device))
 
 

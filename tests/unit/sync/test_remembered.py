@@ -1,4 +1,4 @@
-"""What is agreed goes into the next head: what the disk has changed of it is not believed, and told to nobody."""
+"""What is agreed goes into the next head: what the disk has changed of it is not believed and not sent."""
 
 from pathlib import Path
 

@@ -217,7 +217,7 @@ def test_a_head_that_cannot_be_read_keeps_everything(place: Place) -> None:
 
 
 class Upgrading(MemoryRemote):
-    """While blocks are removed, a newer version comes and writes a head that nobody else can read."""
+    """While blocks are removed, a newer version comes and writes a head that no other device can read."""
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         self.swap_head("new", b'{"v": 99}', None)
@@ -234,7 +234,7 @@ def test_what_was_removed_is_put_back_if_a_head_came_that_cannot_be_read(place: 
     assert place.blocks() == before
 
 
-def test_a_block_that_is_missing_is_told_and_nothing_beside_it_is_removed(place: Place) -> None:
+def test_a_block_that_is_missing_is_reported_and_nothing_beside_it_is_removed(place: Place) -> None:
     space = place.share()
     other = place.share("two")
     for one in (space, other):
@@ -280,14 +280,14 @@ def test_a_removal_that_was_cut_off_is_finished_and_nothing_is_asked_where_none_
 
 
 class Undated(MemoryRemote):
-    """A store that cannot tell how old anything is."""
+    """A store without ages."""
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         page = super().list_blocks(space, first, stop, after)
         return page._replace(stats=tuple(stat._replace(age=None) for stat in page.stats))
 
 
-def test_what_has_no_age_stays_and_is_told(place: Place) -> None:
+def test_what_has_no_age_stays_and_is_reported(place: Place) -> None:
     space = place.share()
     place.server.remote().put_block(space, LOST, b"left over")
     place.wait(99)
@@ -431,9 +431,9 @@ def test_a_device_whose_clock_is_years_behind_does_not_void_the_month(place: Pla
     assert (done.unripe, done.emptied + done.trimmed) == (0, 1)
 
 
-@pytest.mark.parametrize("told", ["", "yesterday", "2025-99-99"])
-def test_a_time_that_cannot_be_read_is_late(told: str) -> None:
-    head = replaced(history=(Past(0, told, {}),))
+@pytest.mark.parametrize("reported", ["", "yesterday", "2025-99-99"])
+def test_a_time_that_cannot_be_read_is_late(reported: str) -> None:
+    head = replaced(history=(Past(0, reported, {}),))
     assert without_past(head, LIMIT, lambda past: True) is head
 
 
@@ -485,8 +485,10 @@ def test_two_versions_of_a_document_are_brought_together_where_the_agreed_one_wa
     assert remover.remove().removed == len(agreed) == 1
     a.tell("one", EPOCH + timedelta(seconds=5), owner="ada")
     world.check()
-    told = [json.loads((device.work_folder("one") / "session.json").read_text()) for device in world.devices]
-    assert [one["status"] for one in told] == ["paused", "paused"], "the later one stands"
+    reported = [
+        json.loads((device.work_folder("one") / "session.json").read_text()) for device in world.devices
+    ]
+    assert [one["status"] for one in reported] == ["paused", "paused"], "the later one stands"
     beside = list(a.work_folder("one").glob("session.json.conflict-*"))
     assert [json.loads(path.read_text())["owner"] for path in beside] == ["ada"], "and the other is kept"
 

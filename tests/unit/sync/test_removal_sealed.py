@@ -1,4 +1,4 @@
-"""A block that cannot be opened keeps what lies beside it, and nothing else."""
+"""A block that cannot be opened keeps what is beside it, and nothing else."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_what_was_kept_is_given_back_to_the_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [*OF_BYTES, rename, without_hash, another_space])
-def test_what_this_disk_has_changed_is_given_to_nobody(damage: Damage, tmp_path: Path) -> None:
+def test_what_this_disk_has_changed_is_not_sent(damage: Damage, tmp_path: Path) -> None:
     here = kept(tmp_path)
     here.keep(here.begin(EPOCH), SPACE, BLOCK, DATA)
     (path,) = files(tmp_path, BLOCK)
@@ -92,7 +92,7 @@ def test_what_this_disk_has_changed_is_given_to_nobody(damage: Damage, tmp_path:
     assert "backup" in (caught.value.hint or "")
 
 
-def test_what_cannot_be_read_is_no_proof_of_anything(tmp_path: Path) -> None:
+def test_what_cannot_be_read_proves_nothing(tmp_path: Path) -> None:
     here = kept(tmp_path)
     here.keep(here.begin(EPOCH), SPACE, BLOCK, DATA)
     folder(*files(tmp_path, BLOCK))
@@ -173,7 +173,7 @@ class Gone:
 @pytest.mark.parametrize("stray", [False, True], ids=["alone", "beside others"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("damage", [*OF_BYTES, folder])
-def test_a_damaged_block_is_told_and_not_put_back_and_all_others_are(
+def test_a_damaged_block_is_reported_and_not_put_back_and_all_others_are(
     damage: Damage, which: int, stray: bool, tmp_path: Path
 ) -> None:
     gone = Gone(tmp_path, stray=stray)
@@ -190,7 +190,7 @@ def test_a_damaged_block_is_told_and_not_put_back_and_all_others_are(
     assert path.exists()
     assert kept(gone.b.root).open_run() is None, "nobody waits for it every time"
     again = gone.b.remover(gone.server.remote()).remove()
-    assert [one.path for one in again.spoilt] == [str(path)], "told again as long as it is needed"
+    assert [one.path for one in again.spoilt] == [str(path)], "reported again as long as it is needed"
     path.rmdir() if damage is folder else path.unlink()
     path.write_bytes(data)
     whole = gone.b.remover(gone.server.remote()).remove()
@@ -199,14 +199,14 @@ def test_a_damaged_block_is_told_and_not_put_back_and_all_others_are(
     gone.world.check()
 
 
-def test_a_damaged_block_is_told_once_however_often_it_is_looked_for(tmp_path: Path) -> None:
+def test_a_damaged_block_is_reported_once_however_often_it_is_looked_for(tmp_path: Path) -> None:
     gone = Gone(tmp_path)
     flip(*files(gone.b.root, gone.gone[1]))
     done = gone.b.remover(gone.server.remote()).remove()  # which finishes the one that was cut off first
     assert (len(done.spoilt), done.restored) == (1, 2)
 
 
-def test_a_damaged_block_that_nobody_needs_is_nobodys_trouble(tmp_path: Path) -> None:
+def test_a_damaged_block_that_is_not_needed_causes_no_error(tmp_path: Path) -> None:
     gone = Gone(tmp_path)
     here = kept(gone.b.root)
     here.keep(here.begin(EPOCH + timedelta(days=1)), gone.space, BLOCK, DATA)
@@ -224,7 +224,7 @@ def test_in_doubt_all_but_the_damaged_are_put_back(tmp_path: Path) -> None:
     assert set(gone.gone) & gone.blocks().keys() == set(gone.gone[1:])
 
 
-# -- what is told of it
+# -- what is reported
 
 
 def spoilt(count: int) -> list[SessionaryError]:
@@ -234,8 +234,8 @@ def spoilt(count: int) -> list[SessionaryError]:
 
 
 def test_the_command_names_the_files_and_the_remedy() -> None:
-    told = list(gc._removal_lines(Removal(spoilt=spoilt(2))))
-    assert told[:-1] == [
+    reported = list(gc._removal_lines(Removal(spoilt=spoilt(2))))
+    assert reported[:-1] == [
         "! 2 blocks not restored, though a session may need them",
         "    block 0 is damaged: /removed/0",
         "    block 1 is damaged: /removed/1",
@@ -247,7 +247,7 @@ def test_the_command_names_the_files_and_the_remedy() -> None:
     assert found["spoilt"][0]["error"] == "Corrupt"
 
 
-def test_a_push_or_pull_that_finishes_a_removal_tells_it_too(
+def test_a_push_or_pull_that_finishes_a_removal_reports_it_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -259,7 +259,7 @@ def test_a_push_or_pull_that_finishes_a_removal_tells_it_too(
     (path,) = root.glob(f"2*/*/{gone.gone[0]}.*")
     flip(path)
     places.finish_removal(settings, gone.server.remote(), lambda seconds: None)
-    told = capsys.readouterr().err
-    assert "not restored on the remote" in told
-    assert str(path) in told
+    reported = capsys.readouterr().err
+    assert "not restored on the remote" in reported
+    assert str(path) in reported
     assert len(gone.blocks()) == len(gone.before) - 1

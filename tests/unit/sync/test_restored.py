@@ -150,14 +150,14 @@ def test_what_three_devices_have_agreed_and_the_remote_has_lost_becomes_one_sibl
     assert not list(tmp_path.rglob("*.conflict-*"))
 
 
-def test_an_emptied_remote_is_told_and_filled_again(tmp_path: Path, store: BackedUp) -> None:
+def test_an_emptied_remote_is_reported_and_filled_again(tmp_path: Path, store: BackedUp) -> None:
     world, a, b, _ = three(tmp_path, store)
     everywhere(world, a, b)
     before = only(pull(a, store))
     store.put_back()
-    told = status(a, store)
-    assert (before.standing, told.standing) == (SyncStatus.IN_STEP, SyncStatus.NEVER)
-    assert "lost" in told.note
+    reported = status(a, store)
+    assert (before.standing, reported.standing) == (SyncStatus.IN_STEP, SyncStatus.NEVER)
+    assert "lost" in reported.note
     sent = only(push(a, store))
     assert (sent.standing, "again" in sent.note) == (SyncStatus.PUSHED, True)
     assert [only(push(device, store)).standing for device in (a, b)] == [SyncStatus.IN_STEP] * 2
@@ -174,15 +174,15 @@ def test_a_turn_fills_an_emptied_remote_without_a_list(tmp_path: Path, store: Ba
     world.check()
 
 
-def test_a_remote_that_was_put_back_is_told_and_brought_up_again(tmp_path: Path, store: BackedUp) -> None:
+def test_a_remote_that_was_put_back_is_reported_and_brought_up_again(tmp_path: Path, store: BackedUp) -> None:
     world, a, b, _ = three(tmp_path, store)
     everywhere(world, a, b)
     store.back_up()
     world.say(a, "one", 3)
     push(a, store)
     store.put_back()
-    told = status(a, store)
-    assert (told.standing, "earlier state" in told.note) == (SyncStatus.AHEAD, True)
+    reported = status(a, store)
+    assert (reported.standing, "earlier state" in reported.note) == (SyncStatus.AHEAD, True)
     assert only(pull(a, store)).standing is SyncStatus.IN_STEP
     assert only(push(a, store)).standing is SyncStatus.PUSHED
     assert len(b.lines("one")) == 2
@@ -191,7 +191,7 @@ def test_a_remote_that_was_put_back_is_told_and_brought_up_again(tmp_path: Path,
     world.check()
 
 
-def test_a_device_whose_state_the_remote_never_had_is_told_that_both_went_on(
+def test_a_device_whose_state_the_remote_never_had_sees_that_both_went_on(
     tmp_path: Path, store: BackedUp
 ) -> None:
     world, a, b, _ = three(tmp_path, store)
@@ -231,8 +231,8 @@ def test_what_was_trashed_stays_so_after_a_restore(emptied: bool, tmp_path: Path
     world.take_back(a.trash("one"))
     push(a, store)
     store.put_back()
-    told = only(push(a, store))
-    assert told.standing is SyncStatus.TRASHED
+    reported = only(push(a, store))
+    assert reported.standing is SyncStatus.TRASHED
     assert push(a, store).outcomes == []
     pull(c, store)
     assert c.names() == []
@@ -242,7 +242,7 @@ def test_what_was_trashed_stays_so_after_a_restore(emptied: bool, tmp_path: Path
 
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("emptied", [False, True])
-def test_trashing_what_the_remote_has_lost_is_told_as_it_is(
+def test_trashing_what_the_remote_has_lost_is_reported_as_it_is(
     emptied: bool, look: bool, tmp_path: Path, store: BackedUp
 ) -> None:
     world, a, b, _ = three(tmp_path, store)
@@ -253,16 +253,14 @@ def test_trashing_what_the_remote_has_lost_is_told_as_it_is(
     push(a, store)
     store.put_back()
     world.take_back(a.trash("one"))
-    told = only(a.engine(store.remote()).push(look=look))
-    assert (told.standing, told.note) == (SyncStatus.TRASHED, "")
+    reported = only(a.engine(store.remote()).push(look=look))
+    assert (reported.standing, reported.note) == (SyncStatus.TRASHED, "")
     pull(a, store)
     assert a.names() == []
     world.settle()
 
 
-def test_a_tombstone_takes_nothing_that_whoever_wrote_it_had_not_seen(
-    tmp_path: Path, store: BackedUp
-) -> None:
+def test_a_tombstone_takes_nothing_that_its_writer_had_not_seen(tmp_path: Path, store: BackedUp) -> None:
     world, a, b, _ = three(tmp_path, store)
     everywhere(world, a, b)
     store.back_up()
@@ -288,9 +286,9 @@ def test_a_title_that_was_acknowledged_before_a_restore_is_kept_beside(
     a.describe("one", title="another")
     push(a, store)
     pull(b, store)
-    told = [path.read_text() for path in b.sessions.glob("one/metadata.json*")]
-    assert any("acknowledged" in text for text in told)
-    assert any("another" in text for text in told)
+    reported = [path.read_text() for path in b.sessions.glob("one/metadata.json*")]
+    assert any("acknowledged" in text for text in reported)
+    assert any("another" in text for text in reported)
 
 
 @pytest.mark.parametrize("kind", [BRAINSTORM, WORK, FEATURE])
@@ -402,8 +400,8 @@ def test_no_device_gives_a_number_twice_though_an_answer_was_lost_with_what_it_a
     kept = b.lines("one")
     world.put_back = True
     world.check()
-    told = [line for name in b.names() for line in b.lines(name)]
-    assert set(kept) <= set(told)
+    reported = [line for name in b.names() for line in b.lines(name)]
+    assert set(kept) <= set(reported)
 
 
 def test_a_sibling_that_has_come_already_is_not_made_twice(tmp_path: Path, store: BackedUp) -> None:

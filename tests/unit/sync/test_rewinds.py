@@ -65,9 +65,9 @@ def test_a_rewind_that_was_sent_and_is_undone_is_reported_on_both(
     assert run(world, 0, "push").undo is not None
     append(world, b)
     found = [run(world, 1, verb) for verb in verbs]
-    told = [one for one in found if KEPT.format(before, after) in one.note]
-    assert len(told) == 1, "once, and by whichever command meets the rewind first"
-    assert told[0].standing is not SyncStatus.IN_STEP, "what is in step is not printed"
+    reported = [one for one in found if KEPT.format(before, after) in one.note]
+    assert len(reported) == 1, "once, and by whichever command meets the rewind first"
+    assert reported[0].standing is not SyncStatus.IN_STEP, "what is in step is not printed"
     assert BACK in run(world, 0, "pull").note
     assert path(a).read_bytes() == path(b).read_bytes()
     assert len(a.lines("one")) == 6

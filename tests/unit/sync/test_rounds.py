@@ -18,7 +18,7 @@ LINES = 40 * ROUND
 
 
 class Watched(MemoryRemote):
-    """Tells of each head that is swapped in which files are; more of them than are needed are refused."""
+    """Reports for each head that is swapped in which files are; more of them than are needed are refused."""
 
     def __init__(self, server: MemoryServer, most: int = 1000) -> None:
         super().__init__(server, "me")

@@ -122,8 +122,10 @@ def test_features_that_two_devices_began_are_both_there_and_their_lists_wait_for
     FeatureStore(a.project).create("one-2026-03-01")
     FeatureStore(b.project).create("two-2026-03-01")
     world.sync(a)
-    told = [outcome for report in world.sync(b) for outcome in report.outcomes if outcome.session_id == LIST]
-    assert "merge both versions" in told[0].note
+    reported = [
+        outcome for report in world.sync(b) for outcome in report.outcomes if outcome.session_id == LIST
+    ]
+    assert "merge both versions" in reported[0].note
     world.sync(a)
     for device in (a, b):
         assert device.feature_names() == ["one-2026-03-01", "two-2026-03-01"]

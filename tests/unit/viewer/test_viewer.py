@@ -262,7 +262,7 @@ def test_a_transcript_arrives_in_its_order_with_long_results_cut(client: TestCli
     assert answer["index"] == 3
 
 
-def test_a_record_that_is_no_message_is_shown_as_it_is_stored(client: TestClient, tmp_path: Path) -> None:
+def test_a_record_that_is_not_a_message_is_shown_as_it_is_stored(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", [{"event": "started", "by": "x"}])
     (part,) = next(item["parts"] for item in items(client, "one") if "parts" in item)
     assert (part["kind"], json.loads(part["text"])) == ("other", {"event": "started", "by": "x"})
@@ -513,7 +513,9 @@ def test_a_problem_goes_when_its_line_is_completed_or_removed(library: Library, 
     stream.close()  # type: ignore[attr-defined]
 
 
-def test_a_line_that_is_damaged_for_good_is_told_while_following(library: Library, tmp_path: Path) -> None:
+def test_a_line_that_is_damaged_for_good_is_reported_while_following(
+    library: Library, tmp_path: Path
+) -> None:
     folder = write(tmp_path, "one", MESSAGES)
     stream = following(library, "one")
     assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]

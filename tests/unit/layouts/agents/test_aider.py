@@ -81,7 +81,7 @@ def summary(home: Path, ref: SessionRef) -> Summary:
     return summary_of(AiderLayout(home), ref)
 
 
-def told(home: Path, text: str) -> list[tuple[str | None, str]]:
+def reported(home: Path, text: str) -> list[tuple[str | None, str]]:
     return [(one.origin, one.text) for one in read(home, only(home, text))]
 
 
@@ -176,12 +176,12 @@ def test_a_heading_counts_in_fenced_code_that_was_not_closed(home: Path) -> None
     ],
 )
 def test_a_line_that_is_like_a_heading_begins_no_chat(home: Path, line: str) -> None:
-    assert "aider chat" in told(home, BEGIN + prompt("Go") + answer(line))[-1][1]
+    assert "aider chat" in reported(home, BEGIN + prompt("Go") + answer(line))[-1][1]
 
 
 def test_headings_and_quotes_of_the_model_are_no_prompts(home: Path) -> None:
     text = "#### Step one\n\n> a quote\n\n#### Step two"
-    assert told(home, BEGIN + prompt("Go") + answer(text) + prompt("Thanks")) == [
+    assert reported(home, BEGIN + prompt("Go") + answer(text) + prompt("Thanks")) == [
         ("person", "Go"),
         ("agent", text),
         ("person", "Thanks"),
@@ -190,7 +190,7 @@ def test_headings_and_quotes_of_the_model_are_no_prompts(home: Path) -> None:
 
 def test_lines_whose_spaces_an_editor_removed(home: Path) -> None:
     text = (FIRST + prompt("Thanks")).replace("  \n", "\n")
-    assert [origin for origin, _ in told(home, text)] == [
+    assert [origin for origin, _ in reported(home, text)] == [
         "harness", "harness", "harness", "person", "agent", "harness", "person",
     ]  # fmt: skip
 
@@ -208,7 +208,7 @@ def test_lines_whose_spaces_an_editor_removed(home: Path) -> None:
 )
 def test_fences(home: Path, opening: str, closing: str, is_open: bool) -> None:
     text = BEGIN + f"#### Go\n\n{opening}\ncode\n{closing}\n\n#### Next\n"
-    assert len(told(home, text)) == (2 if is_open else 3)
+    assert len(reported(home, text)) == (2 if is_open else 3)
 
 
 def test_prompts_that_follow_each_other_are_turns_of_their_own(home: Path) -> None:

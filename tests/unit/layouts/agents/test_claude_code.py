@@ -269,7 +269,7 @@ def test_parents_that_form_a_ring_end_no_reader(home: Path) -> None:
         ("[Request interrupted by user]", {}),
     ],
 )
-def test_what_the_harness_adds_is_no_turn(home: Path, content: str, fields: dict[str, Any]) -> None:
+def test_what_the_harness_adds_is_not_a_turn(home: Path, content: str, fields: dict[str, Any]) -> None:
     found = summary(
         home, write(home, record("user", 1, None, content, **fields), record("user", 2, 1, "Real"))
     )
@@ -470,7 +470,7 @@ def test_two_reads_give_the_same_and_nothing_is_written(home: Path) -> None:
     assert not {name: fs.calls[name] for name in ("write", "rename", "unlink", "mkdir") if fs.calls[name]}
 
 
-def test_what_is_no_session_is_left_out(home: Path) -> None:
+def test_what_is_not_a_session_is_left_out(home: Path) -> None:
     write(home, *TALK)
     for name in ("notes.txt", "sessions-index.json"):
         (home / "projects" / SLUG / name).write_text("{}")
@@ -616,8 +616,8 @@ def run(
 
     def run(*words: str) -> tuple[int, str, str]:
         code = main(list(words))
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        reported = capsys.readouterr()
+        return code, reported.out, reported.err
 
     return run
 

@@ -132,7 +132,7 @@ def test_unknown_shapes_are_counted(home: Path) -> None:
     assert found.message == "2 records of unknown types or shapes: hologram, smell_block"
 
 
-def test_what_lies_beside_the_sessions(home: Path) -> None:
+def test_what_is_beside_the_sessions(home: Path) -> None:
     layout, root = ClaudeCodeLayout(home), home / "projects" / SLUG
     write(home, *TALK)
     write(home, *[{**one, "cwd": "/home/u_app"} for one in TALK], name="other")

@@ -218,7 +218,7 @@ def test_a_turn_counts_once_however_it_is_stored(home: Path, order: list[str]) -
     first, second = statements("Go on"), statements("Go on")
     answer = says("assistant", "Yes.", 2)
     ref = write(home, meta(), *(first[one] for one in order), answer, *(second[one] for one in order))
-    # The same words again are another turn; only the time of the records tells them apart from a repeated line.
+    # The same words again are another turn; only the time of the records distinguishes them from a repeated line.
     lines = place(home).read_bytes().replace(b"09:00:01", b"09:00:07", 1)
     place(home).write_bytes(lines)
     found = summary(home, ref)
@@ -275,7 +275,7 @@ def test_images_are_named_and_their_marks_are_no_words(home: Path) -> None:
         "<of_tomorrow>\nx\n</of_tomorrow>",
     ],
 )
-def test_what_the_program_adds_is_no_turn(home: Path, text: str) -> None:
+def test_what_the_program_adds_is_not_a_turn(home: Path, text: str) -> None:
     found = summary(
         home, write(home, meta(), says("user", text), says("developer", "Rules"), asked("Real", 2))
     )
@@ -672,7 +672,7 @@ def test_a_compressed_rollout_that_ends_early_is_read_to_there(home: Path) -> No
 
 
 @pytest.mark.parametrize("data", [b"\x28\xb5\x2f\xfdnot really", b"words", b""])
-def test_what_cannot_be_decompressed_is_no_session_and_is_reported(home: Path, data: bytes) -> None:
+def test_what_cannot_be_decompressed_is_not_a_session_and_is_reported(home: Path, data: bytes) -> None:
     path = place(home).with_suffix(".jsonl.zst")
     path.write_bytes(data)
     layout = CodexLayout(home)
@@ -687,7 +687,7 @@ def test_a_plain_rollout_with_the_name_of_a_compressed_one_is_read(home: Path) -
     assert listed(home)[ID].turns == 1
 
 
-def test_what_is_no_rollout_is_left_out(home: Path) -> None:
+def test_what_is_not_a_rollout_is_left_out(home: Path) -> None:
     ref = write(home, *TALK)
     for name in ("notes.jsonl", "rollout-x.jsonl", "rollout-2026-03-01T09-00-00-a.json"):
         Path(ref.locator).with_name(name).write_text("{}\n")
@@ -982,7 +982,7 @@ def test_what_a_fork_repeats_may_leave_records_out(home: Path) -> None:
     assert summary(home, ref).usage_by_model() == {"gpt-5": Usage(input=50, output=5)}
 
 
-def test_a_stated_ordinal_tells_what_is_repeated(home: Path) -> None:
+def test_a_stated_ordinal_shows_what_is_repeated(home: Path) -> None:
     past = [asked("Q1"), says("assistant", "A1"), tokens((100, 0, 10))]
     own = [asked("F1", 60), tokens((150, 0, 15), 61)]
     records = ordinals([spawned("gone", subagent_history_start_ordinal=4), *past, *own])
@@ -1324,8 +1324,8 @@ def run(
 
     def run(*words: str) -> tuple[int, str, str]:
         code = main(list(words))
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        reported = capsys.readouterr()
+        return code, reported.out, reported.err
 
     return run
 

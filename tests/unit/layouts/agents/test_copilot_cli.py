@@ -230,7 +230,7 @@ def test_notices_compactions_and_unknown_events_are_shown(home: Path) -> None:
     assert summary(home, ref).turns == 0
 
 
-def test_what_a_sub_agent_is_asked_is_no_turn(home: Path) -> None:
+def test_what_a_sub_agent_is_asked_is_not_a_turn(home: Path) -> None:
     ref = write(
         home,
         *TALK,
@@ -286,7 +286,7 @@ def test_nothing_is_written(home: Path) -> None:
     assert CopilotCliLayout in registry.AGENTS
 
 
-def test_what_is_no_session_is_left_out(home: Path) -> None:
+def test_what_is_not_a_session_is_left_out(home: Path) -> None:
     write(home, *TALK)
     (home / "session-state" / "empty").mkdir()
     (home / "session-store.db").write_text("")

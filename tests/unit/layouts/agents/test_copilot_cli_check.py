@@ -1,4 +1,4 @@
-"""What GitHub Copilot CLI refuses, by the schema that the installed version brings, and what lies beside the events."""
+"""What GitHub Copilot CLI refuses, by the schema that the installed version brings, and the files beside the events."""
 
 import json
 import os

@@ -269,7 +269,7 @@ def test_a_damaged_database_hides_no_other_store(home: Path, editor: Editor) -> 
         next(found)
 
 
-def test_a_sub_agent_lies_below_its_parent(home: Path, editor: Editor) -> None:
+def test_a_sub_agent_is_below_its_parent(home: Path, editor: Editor) -> None:
     for name in ("s1", "s2", "s3", "s4", "s5"):
         editor.bubble(name, "b1", 1, text="Hi")
     editor.session("s1", subagentComposerIds=["s2"], subComposerIds=["s3"])
@@ -461,7 +461,7 @@ def test_a_database_is_read_while_it_is_written(home: Path, editor: Editor, stat
     writer.communicate()
 
 
-def test_a_row_that_is_no_message_is_not_shown_as_it_is(home: Path, editor: Editor) -> None:
+def test_a_row_that_is_not_a_message_is_not_shown_as_it_is(home: Path, editor: Editor) -> None:
     talk(editor)
     found = layout(home)
     ref = refs(home)["s1"]

@@ -134,7 +134,7 @@ def test_what_the_document_says_comes_first(home: Path) -> None:
     assert [problem.code for problem in one.problems] == ["orphaned_call"]
 
 
-def test_the_name_of_a_new_chat_is_no_title(home: Path, chat: Chat) -> None:
+def test_the_name_of_a_new_chat_is_not_a_title(home: Path, chat: Chat) -> None:
     chat.add(user("Fix the login"))
     assert summary_of(layout(home), ref(home)).title == "Fix the login"
 

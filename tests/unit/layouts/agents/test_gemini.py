@@ -185,7 +185,7 @@ def test_the_title_is_the_last_summary(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["/stats model", "?", "<session_context>\nToday is…", "/chat:save x"])
-def test_what_the_user_did_not_say_to_the_model_is_no_turn(home: Path, text: str) -> None:
+def test_what_the_user_did_not_say_to_the_model_is_not_a_turn(home: Path, text: str) -> None:
     found = summary(home, write(home, META, said(1, "user", text), said(2, "user", "/home/u/app is broken")))
     assert (found.turns, found.title) == (1, "/home/u/app is broken")
 
@@ -324,7 +324,7 @@ def test_nothing_is_written(home: Path) -> None:
     require_read_only(GeminiLayout, home)
 
 
-def test_what_is_no_session_is_left_out(home: Path) -> None:
+def test_what_is_not_a_session_is_left_out(home: Path) -> None:
     write(home, *TALK)
     for name in ("logs.json", "checkpoint-a.json", "chats/notes.txt", "chats/x.jsonl.unreadable-1"):
         (home / "tmp" / "app" / name).write_text("{}")

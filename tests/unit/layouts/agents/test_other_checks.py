@@ -102,7 +102,7 @@ def test_gemini(tmp_path: Path, records: list[dict[str, Any]], expected: Found) 
     assert check(GeminiLayout(tmp_path), path, *records) == expected
 
 
-def test_gemini_twins_and_what_lies_beside(tmp_path: Path) -> None:
+def test_gemini_twins_and_what_is_beside(tmp_path: Path) -> None:
     layout, chats = GeminiLayout(tmp_path), tmp_path / "tmp" / "app" / "chats"
     first, second = (chats / f"session-2026-03-0{day}T09-00-3f0c81d2.jsonl" for day in (1, 2))
     write_lines(second, META)

@@ -64,8 +64,8 @@ def answer(number: int, text: str, parent: int | None = -1, **fields: Any) -> di
     return record("assistant", number, [{"text": text}], parent, model="qwen3", **fields)
 
 
-def response(name: str, **told: Any) -> dict[str, Any]:
-    return {"functionResponse": {"id": name, "name": "shell", "response": told}}
+def response(name: str, **reported: Any) -> dict[str, Any]:
+    return {"functionResponse": {"id": name, "name": "shell", "response": reported}}
 
 
 ARGS = {"command": "make"}

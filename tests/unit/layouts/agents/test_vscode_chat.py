@@ -652,7 +652,7 @@ def test_nothing_is_written(home: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in home.rglob("*")}
 
 
-def test_what_is_no_session_is_left_out(home: Path) -> None:
+def test_what_is_not_a_session_is_left_out(home: Path) -> None:
     ref = write(home, *TALK)
     for name in ("chatSessions/notes.txt", "state.vscdb.backup", "chatEditingSessions"):
         (workspace(home) / name).write_text("{}")

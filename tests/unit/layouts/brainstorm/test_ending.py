@@ -102,7 +102,7 @@ def test_changes_within_seconds_of_each_other_add_up(store: BrainstormStore) -> 
     assert minutes(store) == 60
 
 
-def test_what_is_said_of_answers_counts_though_nobody_wrote_meanwhile(store: BrainstormStore) -> None:
+def test_statements_about_answers_count_without_a_write_in_between(store: BrainstormStore) -> None:
     store.create("sign-in", questions=["Who?"], now=START)
     store.answer("sign-in", ["We"], duration=50, now=after(60))
     assert minutes(store) == 50
@@ -110,7 +110,7 @@ def test_what_is_said_of_answers_counts_though_nobody_wrote_meanwhile(store: Bra
     assert minutes(store) == 55
 
 
-def test_a_step_back_is_no_work(store: BrainstormStore, tmp_path: Path) -> None:
+def test_a_step_back_is_not_work(store: BrainstormStore, tmp_path: Path) -> None:
     put(tmp_path, "sign-in", document())
     store.back("sign-in", now=after(40))
     store.continue_("sign-in", now=after(50))

@@ -178,14 +178,14 @@ ODD: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("place", "new"), [(place, new) for place, all_ in WRONG.items() for new in all_])
-def test_a_wrong_value_without_which_nobody_can_go_on_is_an_error(place: str, new: Any) -> None:
+def test_a_wrong_value_that_is_required_is_an_error(place: str, new: Any) -> None:
     """Section "Session Metadata", required fields."""
     found = problems(changed(place, new), slug=None)
     assert found.get(dotted(place), found.get("session.id")) == "bad_field"
 
 
 @pytest.mark.parametrize(("place", "new"), [(place, new) for place, all_ in ODD.items() for new in all_])
-def test_any_other_wrong_value_is_kept_and_told_and_strictly_an_error(place: str, new: Any) -> None:
+def test_any_other_wrong_value_is_kept_and_reported_and_strictly_an_error(place: str, new: Any) -> None:
     assert problems(changed(place, new))[dotted(place)] == "odd_value"
     assert problems(changed(place, new), strict=True)[dotted(place)] == "bad_field"
 
@@ -230,7 +230,7 @@ def test_any_other_field_may_be_missing(name: str) -> None:
         "history.0.phase",
     ],
 )
-def test_a_word_outside_its_list_is_kept_and_told(place: str) -> None:
+def test_a_word_outside_its_list_is_kept_and_reported(place: str) -> None:
     """Section "Schema v1.2", enums are closed for calls."""
     found = problems(changed(place, "strange"))
     assert found[dotted(place)] == "strange_word"
@@ -267,7 +267,7 @@ def test_the_slug_is_the_name_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(("mode", "party", "panel"), [("standard", True, False), ("party", False, False)])
-def test_flags_that_contradict_the_mode_are_told(mode: str, party: bool, panel: bool) -> None:
+def test_flags_that_contradict_the_mode_are_reported(mode: str, party: bool, panel: bool) -> None:
     """Sections "v5.0: Party Mode State", party_active; "v5.0: Expert Panel State", panel_active."""
     value = document(mode=mode, party_active=party, panel_active=panel)
     assert problems(value) == {"session.party_active": "mode_differs"}
@@ -292,7 +292,7 @@ def test_score_and_phase_are_those_of_the_current_entry() -> None:
     assert problems(document(iteration=9)) == {"session.iteration": "no_entry"}
 
 
-def test_numbers_that_are_there_twice_are_told() -> None:
+def test_numbers_that_are_there_twice_are_reported() -> None:
     ideas = [{"id": 1, "content": "a"}, {"id": 1, "content": "b"}]
     assert problems(document(ideas=ideas)) == {"session.ideas[1]": "repeated_number"}
     value = document()
@@ -332,7 +332,7 @@ def test_all_faults_come_at_once_with_their_lines() -> None:
     assert all(problem.repair and problem.path == "f.yaml" for problem in found)
 
 
-def test_what_is_no_session_is_told() -> None:
+def test_what_is_not_a_session_is_reported() -> None:
     value: Any
     for value in ({}, {"session": []}, {"format_version": "1.2"}, []):
         assert problems(value) == {"session": "missing_field"}
@@ -347,7 +347,7 @@ def test_a_slug_is_lower_case_words_with_hyphens(slug: str) -> None:
 @pytest.mark.parametrize(
     "slug", ["", "A", "a_b", "a b", "a-", "-a", "a--b", "a.b", "../a", "a/b", "é", "x" * 201, None]
 )
-def test_anything_else_is_no_slug(slug: Any) -> None:
+def test_anything_else_is_not_a_slug(slug: Any) -> None:
     """Section "Schema v1.2", slug in kebab-case."""
     assert not is_slug(slug)
 

@@ -97,7 +97,7 @@ def test_a_new_session_has_every_field_of_the_schema_in_its_order(tmp_path: Path
 
 
 @pytest.mark.parametrize("slug", ["../x", "A", "", "a b", "a--b", None, 5])
-def test_a_name_that_is_no_slug_is_refused_everywhere(tmp_path: Path, slug: Any) -> None:
+def test_a_name_that_is_not_a_slug_is_refused_everywhere(tmp_path: Path, slug: Any) -> None:
     """Section "Schema v1.2", slug in kebab-case."""
     store = BrainstormStore(tmp_path)
     for call in (store.create, store.load, store.back, store.finish, store.restore, store.path):
@@ -127,7 +127,7 @@ def test_a_call_may_set_only_words_of_the_closed_lists(tmp_path: Path, wrong: An
 
 
 @pytest.mark.parametrize("status", ["in_progress", "completed", "abandoned"])
-def test_a_name_that_is_taken_is_told_with_its_status(tmp_path: Path, status: str) -> None:
+def test_a_name_that_is_taken_is_reported_with_its_status(tmp_path: Path, status: str) -> None:
     """Section "Storage Rules", 1: one file a session, by its slug."""
     store = store_of(tmp_path, status=status)
     before = stored(store, "sign-in")
@@ -196,7 +196,7 @@ def test_a_save_of_an_unchanged_session_writes_nothing(tmp_path: Path) -> None:
         assert (path.read_bytes(), path.stat().st_mtime_ns) == (golden(name), stat.st_mtime_ns)
 
 
-def test_a_version_that_is_a_number_is_no_change_either(tmp_path: Path) -> None:
+def test_a_version_that_is_a_number_is_not_a_change_either(tmp_path: Path) -> None:
     data = golden("refactor-api").replace(b'format_version: "1.2"', b"format_version: 1.2")
     path = put(tmp_path, "refactor-api", data)
     store = BrainstormStore(tmp_path)
@@ -449,7 +449,7 @@ def test_finishing_completes_once(tmp_path: Path) -> None:
     assert Path(store.path("sign-in")).read_bytes() == before
 
 
-def test_finishing_early_is_told(tmp_path: Path) -> None:
+def test_finishing_early_is_reported(tmp_path: Path) -> None:
     assert codes(store_of(tmp_path, ems=59, history=[]).finish("sign-in").problems) == ["low_score"]
 
 
@@ -733,7 +733,7 @@ def test_days_are_a_whole_number(tmp_path: Path, days: Any) -> None:
         BrainstormStore(tmp_path).cleanup(days)
 
 
-def test_a_session_in_use_is_left_and_told(tmp_path: Path) -> None:
+def test_a_session_in_use_is_left_and_reported(tmp_path: Path) -> None:
     put(tmp_path, "sign-in", document(status="completed"))
     store = BrainstormStore(tmp_path, timeout=0)
     with FileLock(os.path.join(store.folder, ".sign-in.lock")).held():
@@ -783,7 +783,7 @@ def test_all_sessions_can_be_validated_at_once(tmp_path: Path) -> None:
     assert all(problem.repair for problem in problems)
 
 
-def test_whoever_changes_a_session_waits_for_whoever_does(tmp_path: Path) -> None:
+def test_writers_of_one_session_wait_for_each_other(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     impatient = BrainstormStore(tmp_path, timeout=0)
     with FileLock(os.path.join(store.folder, ".sign-in.lock")).held():
@@ -868,7 +868,7 @@ def test_a_suggestion_alone_adds_no_field_of_those_that_were_used(tmp_path: Path
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
-def test_a_pipe_named_like_a_session_is_told_and_never_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_named_like_a_session_is_reported_and_never_waited_for(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     os.mkfifo(store.path("pipe"))
     assert {row.slug: row.readable for row in store.list()} == {"pipe": False, "sign-in": True}

@@ -103,13 +103,13 @@ def test_the_line_after_a_save() -> None:
         (timedelta(hours=-3), "in the future", "dans le futur"),
     ],
 )
-def test_an_age_is_told_in_the_largest_unit_that_fits(age: timedelta, english: str, french: str) -> None:
+def test_an_age_is_shown_in_the_largest_unit_that_fits(age: timedelta, english: str, french: str) -> None:
     """Section "Load Session (Auto-detect)", the relative age."""
     assert texts.ago(START, START + age) == english
     assert texts.ago(START, START + age, "fr") == french
 
 
-def test_an_age_that_nobody_knows() -> None:
+def test_an_unknown_age() -> None:
     assert texts.ago(None, START) == "unknown"
 
 

@@ -1,4 +1,4 @@
-"""Breadcrumb files: made once and never overwritten, times in UTC out and tolerant in, what a file holds is told."""
+"""Breadcrumb files: made once and never overwritten, times in UTC out and tolerant in, wrong content reported."""
 
 import errno
 import json
@@ -139,7 +139,7 @@ def test_a_missing_time_is_the_name_of_the_file_and_missing_keys_are_empty(tmp_p
         ('{"breadcrumb_id": "x", "cost": "much"}', "no_breadcrumb"),
     ],
 )
-def test_what_is_no_breadcrumb_is_told_and_hides_no_other(
+def test_what_is_not_a_breadcrumb_is_reported_and_hides_no_other(
     text: str | bytes, code: str, tmp_path: Path
 ) -> None:
     file = put(tmp_path / "s", text)
@@ -204,7 +204,7 @@ def test_every_way_from_status_to_status(before: str, after: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "reported"),
     [
         ("breadcrumb_id", "", "breadcrumb_id is missing"),
         ("breadcrumb_id", 5, "breadcrumb_id is a number"),
@@ -215,8 +215,10 @@ def test_every_way_from_status_to_status(before: str, after: str, tmp_path: Path
         ("tools_called", {"tool": "x"}, "tools_called is a object"),
     ],
 )
-def test_what_no_reader_would_take_is_not_written(field: str, value: Any, told: str, tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=told):
+def test_what_no_reader_would_take_is_not_written(
+    field: str, value: Any, reported: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SchemaError, match=reported):
         write_crumb(str(tmp_path), crumb(**{field: value}))
     assert list(tmp_path.rglob("*")) == []
 
@@ -229,7 +231,7 @@ def test_what_says_nothing_is_written_and_read_as_what_stands_for_it(field: str,
     assert getattr(load_breadcrumb(path), field) in ("", [], {}, "note")
 
 
-def test_a_subclass_is_written_as_it_tells_its_fields(tmp_path: Path) -> None:
+def test_a_subclass_is_written_as_it_lists_its_fields(tmp_path: Path) -> None:
     class Tagged(Breadcrumb):
         unknown_keys = {"sender": "other"}  # noqa: RUF012 - that of the class it stands in for is a mapping too
 

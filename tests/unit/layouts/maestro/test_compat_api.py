@@ -147,9 +147,9 @@ def test_lists_are_filtered_and_warn_of_what_they_leave_out(
         ]
         assert len(work_session.list_sessions(status="paused")) == 1
         assert len(work_session.list_sessions()) == 2
-    told = {(record.getMessage()) for record in caplog.records}
-    assert any("older/session.json" in words and "older format" in words for words in told)
-    assert any("list/session.json" in words and "a list, not an object" in words for words in told)
+    reported = {(record.getMessage()) for record in caplog.records}
+    assert any("older/session.json" in words and "older format" in words for words in reported)
+    assert any("list/session.json" in words and "a list, not an object" in words for words in reported)
 
 
 def test_a_save_is_seen_by_the_next_load_and_moves_the_time(root: Path) -> None:
@@ -213,8 +213,8 @@ def test_a_breadcrumb_has_an_id_and_a_time_of_its_own() -> None:
     assert (one.kind, one.tags, one.payload, one.cost, one.error) == ("note", [], None, None, None)
     assert len(breadcrumb.generate_timestamp()) == len("20260101_000000_000000")
     assert len(breadcrumb.generate_breadcrumb_id()) == 36
-    told = note(kind="result", tags=["a"], payload={"b": 1}, cost=0.5, error="no")
-    assert (told.kind, told.tags, told.payload, told.cost, told.error) == (
+    reported = note(kind="result", tags=["a"], payload={"b": 1}, cost=0.5, error="no")
+    assert (reported.kind, reported.tags, reported.payload, reported.cost, reported.error) == (
         "result",
         ["a"],
         {"b": 1},

@@ -1,4 +1,4 @@
-"""No breadcrumb ends up where nobody reads it; those that do are told, and can be brought in."""
+"""No breadcrumb ends up where it is never read; those that do are reported, and can be brought in."""
 
 import json
 import logging
@@ -75,9 +75,9 @@ def test_a_name_that_no_session_has_is_refused_and_nothing_is_made(
         lambda: store.start_subwork(name, "look"),
     ]
     for write in writers:
-        with pytest.raises(NotFound) as told:
+        with pytest.raises(NotFound) as reported:
             write()
-        assert "sessionary work list" in (told.value.hint or "")
+        assert "sessionary work list" in (reported.value.hint or "")
     assert os.listdir(tmp_path) == [ID]
 
 
@@ -131,7 +131,7 @@ def lose(root: Path, name: str, *crumbs: Breadcrumb) -> None:
         (folder / f"{crumb.timestamp}.json").write_text(json.dumps(vars(crumb)))
 
 
-def test_check_tells_of_breadcrumbs_in_folders_that_are_no_sessions(store: WorkStore, tmp_path: Path) -> None:
+def test_check_reports_breadcrumbs_in_folders_that_are_no_sessions(store: WorkStore, tmp_path: Path) -> None:
     child = store.create("fix", ID).session_id
     lose(tmp_path, child, note("where the original puts it"))  # read as those of the child
     lose(tmp_path, "latest", note("1"))
@@ -159,7 +159,7 @@ def test_they_are_moved_into_a_session_and_applied_there(store: WorkStore, tmp_p
     assert prompts(tmp_path / ID) == ["own", "odd", "first"]
 
 
-def test_only_folders_that_check_tells_of_are_emptied(store: WorkStore, tmp_path: Path) -> None:
+def test_only_folders_that_check_reports_are_emptied(store: WorkStore, tmp_path: Path) -> None:
     lose(tmp_path, "late", note())
     child = store.create("fix", ID).session_id
     lose(tmp_path, child, note())

@@ -53,16 +53,16 @@ def as_nobody(work: Callable[[], object]) -> str:
             os.setuid(NOBODY)
             os.umask(0o077)
             work()
-            told = ""
+            reported = ""
         except BaseException as error:  # noqa: BLE001 - all of it goes to the parent
-            told = f"{type(error).__name__}: {error}"
-        os.write(writing, told.encode())
+            reported = f"{type(error).__name__}: {error}"
+        os.write(writing, reported.encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        told = pipe.read()
+        reported = pipe.read()
     assert os.waitpid(child, 0)[1] == 0
-    return told
+    return reported
 
 
 @ROOT_ONLY
@@ -135,21 +135,21 @@ def test_where_others_may_not_write_messages_are_private(folder_mode: int, tmp_p
 
 
 @pytest.mark.parametrize("wrong", [0o070, 0o720, 0o733, 0o1722, 0o600, 0o17777])
-def test_a_mode_with_which_nobody_could_post_is_refused(wrong: int, tmp_path: Path) -> None:
+def test_a_mode_that_would_block_every_post_is_refused(wrong: int, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="not a usable mode"):
         check_mode(wrong)
 
 
-def test_folders_above_that_keep_others_out_are_told(
+def test_folders_above_that_keep_others_out_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     sessions = private / "docs" / "sessions"
     code = main(["work", "start", "--root", str(sessions), "--mode", "2770", "--json"])
-    told = json.loads(capsys.readouterr().out)
+    reported = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert [path for path in told["unreachable"] if path.startswith(str(private))] == [
+    assert [path for path in reported["unreachable"] if path.startswith(str(private))] == [
         str(private),
         str(private / "docs"),
         str(sessions),

@@ -38,7 +38,7 @@ def test_a_breadcrumb_time_names_a_moment_that_exists(stamp: object, expected: b
 @given(
     st.from_regex(r"[0-2][0-9]{3}[01][0-9][0-3][0-9]_[0-2][0-9][0-6][0-9][0-6][0-9]_[0-9]{6}", fullmatch=True)
 )
-def test_what_is_told_without_parsing_is_what_parsing_tells(stamp: str) -> None:
+def test_what_is_reported_without_parsing_equals_what_parsing_reports(stamp: str) -> None:
     assert is_instant(stamp) is (is_stamp(stamp) and parse_time(stamp) is not None)
 
 

@@ -1,4 +1,4 @@
-"""Odd trees: rings, orphans, strays, one id twice, another kind of session. Nothing is lost, and each is told."""
+"""Odd trees: rings, orphans, strays, one id twice, another kind of session. Nothing is lost, and each is reported."""
 
 import errno
 import json
@@ -76,7 +76,7 @@ def test_a_session_that_is_its_own_parent_is_shown(tmp_path: Path) -> None:
     assert "parent_cycle" in codes(tmp_path, "self")
 
 
-def test_an_orphan_is_listed_flagged_and_told_with_all_below_it(tmp_path: Path) -> None:
+def test_an_orphan_is_listed_flagged_and_reported_with_all_below_it(tmp_path: Path) -> None:
     put(tmp_path, "orphan", "gone")
     put(tmp_path, "orphan/child", "orphan")
     assert drawn(WorkStore(tmp_path)) == [("orphan", 0, "orphan"), ("child", 1, None)]
@@ -113,7 +113,7 @@ def test_a_grandchild_in_a_stub_of_its_parent_and_breadcrumbs_at_the_top_are_mer
     assert summary.turns == 2
 
 
-def test_a_new_breadcrumb_of_a_child_lies_with_the_child(tmp_path: Path) -> None:
+def test_a_new_breadcrumb_of_a_child_is_with_the_child(tmp_path: Path) -> None:
     put(tmp_path, "P")
     child = put(tmp_path, "P/C", "P")
     store = WorkStore(tmp_path)
@@ -141,7 +141,7 @@ def test_the_next_breadcrumb_follows_a_session_that_was_moved(tmp_path: Path) ->
     assert not (parent / "C").exists()
 
 
-def test_a_breadcrumb_that_the_disk_refuses_is_told_where_the_session_is_known(tmp_path: Path) -> None:
+def test_a_breadcrumb_that_the_disk_refuses_is_reported_where_the_session_is_known(tmp_path: Path) -> None:
     class Full(WrappedFs):
         full = False
 
@@ -163,7 +163,7 @@ def test_a_breadcrumb_that_the_disk_refuses_is_told_where_the_session_is_known(t
     assert len(store.list_breadcrumbs("C")) == 2
 
 
-def test_an_id_that_is_there_twice_is_shown_twice_and_told(tmp_path: Path) -> None:
+def test_an_id_that_is_there_twice_is_shown_twice_and_reported(tmp_path: Path) -> None:
     put(tmp_path, "a")
     put(tmp_path, "b")
     put(tmp_path, "b/a", "b")
@@ -172,12 +172,12 @@ def test_an_id_that_is_there_twice_is_shown_twice_and_told(tmp_path: Path) -> No
     assert sorted(each.session_id for each in store.list_sessions()) == ["a", "a", "b", "below"]
     assert sorted(name for name, _, _ in drawn(store)) == ["a", "a", "b", "below"]
     layout = MaestroLayout(tmp_path)
-    told = [(ref.locator, problem.code) for ref in layout.discover() for problem in layout.check(ref)]
-    twice = sorted(folder for folder, code in told if code == "duplicate_session")
+    reported = [(ref.locator, problem.code) for ref in layout.discover() for problem in layout.check(ref)]
+    twice = sorted(folder for folder, code in reported if code == "duplicate_session")
     assert twice == [f"{tmp_path}/a", f"{tmp_path}/b/a"]
 
 
-def test_a_copy_of_a_breadcrumb_is_told(tmp_path: Path) -> None:
+def test_a_copy_of_a_breadcrumb_is_reported(tmp_path: Path) -> None:
     folder = put(tmp_path, "a")
     first = leave(folder, 1)
     leave(folder, 2, breadcrumb_id=first.breadcrumb_id)
@@ -227,7 +227,7 @@ def test_one_bad_document_hides_no_other_session(text: str, code: str, tmp_path:
     assert [problem.code for problem in scan.problems] == [code]
 
 
-def test_a_document_that_does_not_fit_into_memory_is_told_and_hides_no_other(tmp_path: Path) -> None:
+def test_a_document_that_does_not_fit_into_memory_is_reported_and_hides_no_other(tmp_path: Path) -> None:
     put(tmp_path, "good")
     os.truncate(put(tmp_path, "huge") / "session.json", LARGEST + 1)
     scan = WorkStore(tmp_path).scan()
@@ -269,7 +269,7 @@ def test_right_after_sub_work_begins_the_latest_is_the_parent_which_was_paused_l
 @pytest.mark.parametrize(
     "wrong", ["..", "../x", "a/b", "a\\b", "", " ", ".hid", "x\x1b[2J", "x\n", "breadcrumbs", "é" * 200]
 )
-def test_an_id_that_is_no_folder_name_is_refused_everywhere(wrong: str, tmp_path: Path) -> None:
+def test_an_id_that_is_not_a_folder_name_is_refused_everywhere(wrong: str, tmp_path: Path) -> None:
     root = tmp_path / "root"
     store = WorkStore(root)
     crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
@@ -376,9 +376,7 @@ def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: P
     ref = layout.ref_for_path(folder)
     assert ref is not None
     assert [(problem.code, problem.path) for problem in layout.check(ref)] == [("unreadable_file", shut)]
-    with pytest.raises(
-        StorageFailed, match=shut
-    ):  # whoever carries the session away must not leave them behind
+    with pytest.raises(StorageFailed, match=shut):  # a move of the session must not leave them behind
         list(layout.parts(ref))
 
 
@@ -463,16 +461,16 @@ def test_a_breadcrumb_that_moved_with_its_session_is_not_written_a_second_time(t
 
     for lay in (child, parent / "C"):  # remembered, and not
         store.fs = Named(lay, parent / "C" if lay == child else child, "no call yet")
-        with pytest.raises(StorageFailed) as told:
+        with pytest.raises(StorageFailed) as reported:
             store.write_breadcrumb(
                 create_breadcrumb("p", "r", [], [], None, 0, "m", {}), "C", allow_unknown=True
             )
-        assert told.value.outcome == "unknown"
+        assert reported.value.outcome == "unknown"
         assert not lay.exists()
     assert len(store.list_breadcrumbs("C")) == 3
 
 
-def test_breadcrumbs_that_lie_nowhere_are_told_as_the_system_tells_it(tmp_path: Path) -> None:
+def test_misplaced_breadcrumbs_are_reported_with_the_error_of_the_system(tmp_path: Path) -> None:
     """A link to a disk that is not there."""
     child = put(tmp_path, "C")
     (child / "breadcrumbs").symlink_to(tmp_path / "lost")

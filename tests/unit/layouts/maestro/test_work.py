@@ -268,9 +268,9 @@ def test_a_save_completes_no_session_with_open_children(tmp_path: Path) -> None:
             lambda name=name: store.update(name, lambda stored: setattr(stored, "status", "completed")),
             lambda name=name: store.complete(name),
         ):
-            with pytest.raises(TransitionError) as told:
+            with pytest.raises(TransitionError) as reported:
                 save()
-            assert set(told.value.details["open"]) == below
+            assert set(reported.value.details["open"]) == below
         assert path.read_bytes() == before
     for name in ("stray", low, child, top):
         path = Path(store.folder(name), "session.json")

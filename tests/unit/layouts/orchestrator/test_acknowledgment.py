@@ -32,7 +32,7 @@ def test_the_file_has_the_form_of_the_contract(store: Any, home: Any, spec: Any)
 
 
 def test_each_agent_has_a_block_of_its_own(store: Any, home: Any, spec: Any, clock: Any) -> None:
-    """Section "Contract Acknowledgment": all agents; acknowledging again touches nobody else's."""
+    """Section "Contract Acknowledgment": all agents; acknowledging again touches no other agent's."""
     path = home / "contract-acknowledgment.md"
     for agent in ("one", "two", "three"):
         store.acknowledge(agent, spec)

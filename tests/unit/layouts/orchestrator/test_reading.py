@@ -72,7 +72,7 @@ def test_the_example_list_is_read(store: Any, feature: Any, home: Any) -> None:
 # -- On Read: missing files, format, corruption
 
 
-def test_missing_files_are_empty_and_told(store: Any, feature: Any) -> None:
+def test_missing_files_are_empty_and_reported(store: Any, feature: Any) -> None:
     """Section "On Read": handle missing files gracefully."""
     for name in ("history.jsonl", "implementation-plan.yaml"):
         (feature / name).unlink()
@@ -97,7 +97,7 @@ def test_one_broken_feature_hides_no_other(store: Any, feature: Any) -> None:
     assert store.status(ID).health == "unknown"
 
 
-def test_all_faults_of_a_state_are_told_at_once(store: Any, feature: Any) -> None:
+def test_all_faults_of_a_state_are_reported_at_once(store: Any, feature: Any) -> None:
     """Section "On Read": validate data format."""
     text = SEED_STATE.replace('"opus"', '"gpt9"').replace('"2025-01-09T15:30:45Z"', '"soon"')
     (feature / "state.yaml").write_text(text)
@@ -107,12 +107,12 @@ def test_all_faults_of_a_state_are_told_at_once(store: Any, feature: Any) -> Non
         "current_state.model_in_use",
         "current_state.last_updated",
     ]
-    told = [problem for problem in store.validate(ID) if problem.code == "state_schema"]
-    assert [(problem.line, problem.message.partition(":")[0]) for problem in told] == [
+    reported = [problem for problem in store.validate(ID) if problem.code == "state_schema"]
+    assert [(problem.line, problem.message.partition(":")[0]) for problem in reported] == [
         (5, "current_state.model_in_use"),
         (7, "current_state.last_updated"),
     ]
-    assert all("repair" in str(problem.repair) for problem in told)
+    assert all("repair" in str(problem.repair) for problem in reported)
 
 
 def test_faults_of_plan_and_list_have_their_lines(store: Any, feature: Any, home: Any) -> None:
@@ -123,10 +123,10 @@ def test_faults_of_plan_and_list_have_their_lines(store: Any, feature: Any, home
     index = home / "active-features.yaml"
     index.write_text(SEED_INDEX + row("gone-2025-01-09", "resting"))
     found = {problem.code: problem for problem in store.validate()}
-    told = [(p.line, p.message.partition(":")[0]) for p in store.validate(ID) if p.code == "plan_schema"]
+    reported = [(p.line, p.message.partition(":")[0]) for p in store.validate(ID) if p.code == "plan_schema"]
     lines = text.splitlines()
     assert (
-        told
+        reported
         == [
             (lines.index('        status: "done"') + 1, "phases[0].tasks[0].status"),
             (lines.index("  - phase_id: 2") + 1, "phases[1].phase_id"),
@@ -135,7 +135,7 @@ def test_faults_of_plan_and_list_have_their_lines(store: Any, feature: Any, home
     assert found["index_schema"].line == index.read_text().splitlines().index('    status: "resting"') + 1
 
 
-def test_validate_tells_of_everything(store: Any, feature: Any, home: Any) -> None:
+def test_validate_reports_everything(store: Any, feature: Any, home: Any) -> None:
     """Section "On Read": report corruption or inconsistencies."""
     (home / "legacy").mkdir()
     (home / "legacy" / "state.yaml").write_text(SEED_STATE.replace(ID, "other"))
@@ -168,7 +168,7 @@ def test_validate_tells_of_everything(store: Any, feature: Any, home: Any) -> No
     }
 
 
-def test_a_folder_in_which_nothing_can_be_created_is_told(store: Any, feature: Any, home: Any) -> None:
+def test_a_folder_in_which_nothing_can_be_created_is_reported(store: Any, feature: Any, home: Any) -> None:
     """Section "On Session Creation": verify directory creation permissions."""
     from sessionary.disk.fs import OS_FS
     from sessionary.layouts.orchestrator.checking import store_problems
@@ -179,7 +179,7 @@ def test_a_folder_in_which_nothing_can_be_created_is_told(store: Any, feature: A
     assert codes(store_problems(OS_FS, str(home), [ID], index, writable=True)) == set()
 
 
-def test_an_active_task_that_is_not_open_is_told(store: Any, feature: Any) -> None:
+def test_an_active_task_that_is_not_open_is_reported(store: Any, feature: Any) -> None:
     """Section "On Read": report inconsistencies."""
     (feature / "state.yaml").write_text(SEED_STATE)
     assert "unknown_task" in codes(store.validate(ID))
@@ -511,7 +511,7 @@ def test_a_conflicted_list_is_never_merged_nor_overwritten(
     assert ID in candidate.read_text()
 
 
-def test_two_equal_rows_are_only_told(store: Any, feature: Any, home: Any) -> None:
+def test_two_equal_rows_are_only_reported(store: Any, feature: Any, home: Any) -> None:
     """Section "Conflict Resolution"."""
     (home / "active-features.yaml").write_text(SEED_INDEX + row(ID))
     assert codes(store.validate()) == {"index_duplicate"}
@@ -666,7 +666,7 @@ def test_milliseconds_are_not_taken_for_nanoseconds() -> None:
     assert [milliseconds(each) for each in rows] == [3_600_000, 900_000]
 
 
-def test_a_plan_that_cannot_be_repaired_is_told(store: Any, feature: Any) -> None:
+def test_a_plan_that_cannot_be_repaired_is_reported(store: Any, feature: Any) -> None:
     """Section "Recovery Procedures", 2: what is there is not recreated."""
     plan = feature / "implementation-plan.yaml"
     for broken, code in ((b"phases: [\n", "bad_plan"), (b"- what a model answered\n", "bad_plan")):
@@ -682,7 +682,7 @@ def test_a_plan_that_cannot_be_repaired_is_told(store: Any, feature: Any) -> Non
 
 
 def no_file(path: Path) -> None:
-    """A folder where a file belongs: nobody, not even the superuser, can read that."""
+    """A folder where a file belongs: no user, not even the superuser, can read that."""
     path.unlink(missing_ok=True)
     path.mkdir()
 
@@ -695,8 +695,10 @@ def test_a_file_that_cannot_be_read_hides_no_other_feature(name: str, store: Any
     rows = {row.feature_id: row for row in store.list_features()}
     assert set(rows) == {ID, "other-2025-01-09"}
     assert (rows[ID].state is None) == (name == "state.yaml")
-    told = [problem for problem in store.validate() if problem.severity > 1]
-    assert [(problem.code, problem.path) for problem in told] == [("unreadable_file", str(feature / name))]
+    reported = [problem for problem in store.validate() if problem.severity > 1]
+    assert [(problem.code, problem.path) for problem in reported] == [
+        ("unreadable_file", str(feature / name))
+    ]
     status = store.status(ID)
     assert "unreadable_file" in codes(status.problems)
     assert (status.name == "AI orchestrator") == (name != "implementation-plan.yaml")
@@ -712,7 +714,7 @@ def test_a_file_that_cannot_be_read_hides_no_other_feature(name: str, store: Any
     assert list((feature / name).iterdir()) == []
 
 
-def test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing(store: Any, feature: Any, home: Any) -> None:
+def test_a_list_that_cannot_be_read_does_not_hide_the_rest(store: Any, feature: Any, home: Any) -> None:
     """Sections "On Read" and "Conflict Resolution": the folders count, and nothing is written over it."""
     store.pause(ID)
     no_file(home / "active-features.yaml")
@@ -732,7 +734,7 @@ def test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing(store: Any, feat
     not READ & getattr(os, "O_NONBLOCK", 0), reason="opening waits for the other end of a pipe"
 )
 @pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml", "history.jsonl"])
-def test_a_pipe_named_like_a_file_of_a_feature_is_told_and_never_waited_for(
+def test_a_pipe_named_like_a_file_of_a_feature_is_reported_and_never_waited_for(
     name: str, store: Any, feature: Any
 ) -> None:
     """Section "On Read": report corruption."""

@@ -65,15 +65,15 @@ def test_a_script_is_kept_out_while_we_write(
     make: Any, feature: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Section "Locking Strategy": a file lock for updates of the state."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def settle(_: Any) -> None:
         assert int((feature / LOCK).read_text()) == os.getpid()
-        told.append(script(feature).communicate()[1])
+        reported.append(script(feature).communicate()[1])
 
     monkeypatch.setattr("sessionary.layouts.orchestrator.feature.Feature.settle", settle)
     make().update(ID, model_in_use="opus")
-    assert told == ["locked out\n"]
+    assert reported == ["locked out\n"]
 
 
 def test_we_are_kept_out_while_a_script_writes(make: Any, feature: Path) -> None:
@@ -138,8 +138,8 @@ def test_no_lock_moves_to_the_archive_or_back(store: Any, feature: Path) -> None
     assert not (feature / LOCK).exists()
 
 
-def test_a_lock_is_no_part_of_a_feature(store: Any, home: Path, feature: Path) -> None:
-    """Nothing carries it to another machine, git is told to ignore it, and a list does not stumble over it."""
+def test_a_lock_is_not_a_part_of_a_feature(store: Any, home: Path, feature: Path) -> None:
+    """Nothing carries it to another machine, git ignores it, and a list does not stumble over it."""
     layout = FeatureLayout(home)
     (ref,) = layout.discover()
     size = summary_of(layout, ref).size

@@ -138,7 +138,7 @@ def test_without_plan_and_state_the_times_are_those_of_the_history(
     assert f'started_at: "{created}"' in row
 
 
-def test_a_time_that_had_to_be_assumed_is_told(store: Any, make: Any, feature: Path, home: Path) -> None:
+def test_a_time_that_had_to_be_assumed_is_reported(store: Any, make: Any, feature: Path, home: Path) -> None:
     for name in ("state.yaml", "implementation-plan.yaml", "history.jsonl"):
         (feature / name).unlink()
     (feature / "history.jsonl").touch()

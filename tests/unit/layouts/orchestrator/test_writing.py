@@ -140,7 +140,7 @@ def test_no_id_twice_in_folders_list_or_archive(store: Any, feature: Any, home: 
         store.create(ID)
 
 
-def test_a_folder_that_may_not_be_made_is_told(tmp_path: Any) -> None:
+def test_a_folder_that_may_not_be_made_is_reported(tmp_path: Any) -> None:
     """Section "On Session Creation": verify directory creation permissions."""
     import errno
 
@@ -485,7 +485,7 @@ def test_a_new_plan_keeps_how_far_its_tasks_are(store: Any, feature: Any) -> Non
         store.save_plan(ID, [{"phase_id": "p", "name": "All", "tasks": [task("T1", status="completed")]}])
 
 
-def test_all_faults_of_a_plan_are_told_at_once(store: Any, feature: Any) -> None:
+def test_all_faults_of_a_plan_are_reported_at_once(store: Any, feature: Any) -> None:
     """Section "On State Update": validate against schema."""
     before = (feature / "implementation-plan.yaml").read_bytes()
     phases = [{"name": 1, "tasks": [{"task_id": 5, "status": "done"}, "x"]}, "y"]

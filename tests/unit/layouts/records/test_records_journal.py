@@ -102,7 +102,7 @@ def test_half_a_character_in_a_name_is_refused(tmp_path: Path) -> None:
         add(journal(tmp_path), "x", keys=["\udc00"])
 
 
-def test_ids_that_share_a_name_are_told_apart_by_the_first_line(tmp_path: Path) -> None:
+def test_ids_that_share_a_name_are_distinguished_by_the_first_line(tmp_path: Path) -> None:
     one, other = journal(tmp_path, "one"), journal(tmp_path, "two")
     add(one, "x")
     Path(one.path).rename(other.path)

@@ -55,7 +55,7 @@ def devices(tmp_path: Path) -> tuple[Device, Device]:
     return Device(tmp_path / "a", server), Device(tmp_path / "b", server)
 
 
-def test_shared_state_is_synced_and_is_no_session(devices: tuple[Device, Device]) -> None:
+def test_shared_state_is_synced_and_is_not_a_session(devices: tuple[Device, Device]) -> None:
     one, two = devices
     put(one.home, name="Ada", half="\ud83d")
     state(one.home, "app", ()).change(lambda _: Change(set={"state": {"limit": 2}}))
