@@ -1,7 +1,7 @@
 """The vocabulary: values that travel between rooms. No behaviour beyond what a value can say of itself.
 
 What a list holds by the ten thousand (`SessionRef`, `Summary`) is a msgspec Struct: the catalogue reads it back
-without a line of Python per session. The others are no dataclasses either, as these take their time at every start.
+without a line of Python per session. The others are not dataclasses either, as these take their time at every start.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def health(problems: list[Problem]) -> str:
 
 
 class Record(Struct, frozen=True, gc=False):
-    """One readable JSON object of a line file, and where it lies.
+    """One readable JSON object of a line file, and its place.
 
     Attributes:
         value: the decoded object.
@@ -88,7 +88,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class SessionRef(Struct, frozen=True, array_like=True, gc=False):
-    """Where one session lies: which layout, which project, which id, and a locator that its layout understands.
+    """The place of one session: which layout, which project, which id, and a locator that its layout understands.
 
     The locator is the path of a folder or a file, or names a row of a database. It is text, because a list of ten
     thousand sessions makes as many of these and asks few for a path.
@@ -108,7 +108,7 @@ class SessionRef(Struct, frozen=True, array_like=True, gc=False):
 class Summary(Struct, frozen=True, array_like=True, gc=False):
     """What a list shows of one session. Times are UTC; None where the session does not say.
 
-    `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
+    `listed` is False for entries among the sessions that are not sessions: no list shows it, `check` reports it.
     `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` what its models used and when.
     `version` is that of the agent which wrote it last.
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
@@ -298,7 +298,7 @@ class ToolResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result in words; of a block that is no text, only its type."""
+        """The result in words; of a block without text, only its type."""
         if isinstance(self.stored, str):
             return self.stored
         if not isinstance(self.stored, list):
@@ -307,7 +307,7 @@ class ToolResult(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A part of another kind: ``image``, ``document``, … or ``record`` for a record that is no message.
+    """A part of another kind: ``image``, ``document``, … or ``record`` for a record that is not a message.
 
     Its value is kept where nothing else of the message can be shown.
     """

@@ -92,7 +92,7 @@ def fork_command(
 ) -> int:
     """Create a new session from the first turns of another one, which stays unchanged.
 
-    The new session lies in the same project. Name, working directory, configuration and the events of those
+    The new session is in the same project. Name, working directory, configuration and the events of those
     turns are copied.
 
     Undo: move the new session to the trash; the command is printed.

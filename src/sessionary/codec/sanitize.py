@@ -21,7 +21,7 @@
     other object with public attributes             dict of these
     anything else                                   ``str(value)``
     key that is not a string                        None, bool, number as JSON writes them, else text as above
-    two keys with one text (``1`` and ``"1"``)      ``"1#2"`` for the one that was no string
+    two keys with one text (``1`` and ``"1"``)      ``"1#2"`` for the one that was not a string
     what contains itself                            ``"<cycle>"`` at the point of return
     nesting deeper than 100                         the subtree as JSON text: there are readers that stop at 128
 

@@ -1,8 +1,8 @@
 r"""Stored Markdown made inert: for pages that render it, and for Markdown files whose renderer is unknown.
 
 In a Markdown file no HTML begins outside of code, no image is loaded, and no link has a scheme other than http, https
-and mailto. Code stays as it is. What is code is decided as CommonMark does; what may be no code to another renderer
-counts as no code.
+and mailto. Code stays as it is. What is code is decided as CommonMark does; what another renderer may not take as code
+does not count as code.
 """
 
 from __future__ import annotations

@@ -192,8 +192,8 @@ class Layout(Protocol):
         Args:
             after: yield only what follows; `Reset` comes first if what was read before changed, and then everything.
             may_match: asked about stored lines as bytes; where it returns False, no record in them is of interest.
-                Their messages may then be left out: `Skipped` counts those before a message that is not, and there
-                is no cursor.
+                Their messages may then be left out: `Skipped` counts those before a message that is not, and no
+                cursor follows.
 
         Raises:
             NotFound: the session is gone.

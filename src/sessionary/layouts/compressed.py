@@ -23,7 +23,7 @@ def read_compressed(fs: Fs, path: str) -> Iterator[Record | Problem]:
     """The records of a file in order; lines and offsets are those of the decompressed text.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         StorageFailed: it cannot be read.
         Damaged: the rest of it cannot be decompressed; everything before it was yielded.
     """

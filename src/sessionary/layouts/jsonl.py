@@ -56,7 +56,7 @@ def read_jsonl(
             behind the last one is not counted, and there is no cursor. Where the file is damaged, all is decoded.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         StorageFailed: it cannot be read.
     """
     with opened(fs, path) as (fd, found):
@@ -75,7 +75,7 @@ def opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file, opened for reading, and its stat.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         StorageFailed: it cannot be read, or an OSError ends the block.
     """
     try:
@@ -281,7 +281,7 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
     """The line of a file that begins at an offset, without its newline.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         StorageFailed: it cannot be read.
     """
     with opened(fs, path) as (fd, found):

@@ -52,14 +52,14 @@ class Database:
         """All rows of a query, of one moment. Ask for pages of a large table: a transaction must be short.
 
         Raises:
-            NotFound: there is no such file.
+            NotFound: the file does not exist.
             StorageFailed: it cannot be read, or is being written all the time.
             Corrupt: it is damaged, or no database.
         """
         return self.read(lambda connection: connection.execute(statement, parameters).fetchall())
 
     def columns(self, table: str) -> list[str]:
-        """The names of the columns of a table; none if there is no such table. Raises as `fetch`."""
+        """The names of the columns of a table; none if the table does not exist. Raises as `fetch`."""
         return [name for (name,) in self.fetch("SELECT name FROM pragma_table_info(?)", (table,))]
 
     def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:

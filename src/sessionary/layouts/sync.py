@@ -89,7 +89,7 @@ class SyncLayout(Layout, Protocol):
         ...
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        """The path of a file of a session. A session that is one file lies at its own locator."""
+        """The path of a file of a session. A session that is one file is at its own locator."""
         return ref.locator if self.single_file(ref.session_id) is not None else f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:

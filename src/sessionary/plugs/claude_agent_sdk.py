@@ -121,7 +121,7 @@ class DurableSessionStore:
         return found
 
     async def delete(self, key: Any) -> None:
-        """Delete a session with those of its sub-agents, or that of one sub-agent. A missing one is no error.
+        """Delete a session with those of its sub-agents, or that of one sub-agent. A missing one is not an error.
 
         Durability: when this returns, the deletion survives a power cut.
         """

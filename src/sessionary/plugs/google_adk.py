@@ -135,7 +135,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session. A missing one is no error; the state of the user and of the application stays."""
+        """Delete a session. A missing one is not an error; the state of the user and of the application stays."""
         await in_thread(self.journals.of(session_id.strip(), app_name, user_id).delete)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
 
         Raises:
             StaleSessionError: the session was changed since it was loaded (ValueError).
-            SessionNotFoundError: there is no such session.
+            SessionNotFoundError: the session does not exist.
             Locked: another process holds the session.
             StorageFailed: the system denied the write; `outcome` states whether the event may be stored.
         """

@@ -257,7 +257,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         return journal.change(decide).next_line > before
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread. A missing one is no error."""
+        """Delete a thread. A missing one is not an error."""
         self.journals.of(thread_id).delete()
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:

@@ -259,7 +259,7 @@ class LineFilter:
         self._filters = [ByteFilter([needle]) for needle in some] or [ByteFilter(())]
 
     def __call__(self, data: bytes) -> bool:
-        """True if one of the lines may hold the needles, or one is no whole record and they may hold one of them."""
+        """True if one of the lines may hold the needles, or one is not a whole record and they may hold one of them."""
         held = [one(data) for one in self._filters]
         if len(held) == 1 or not any(held):
             return held[0]

@@ -80,7 +80,7 @@ class Hit:
         outside: True if it is outside of the conversation; `index` is then that of the message before it.
         time: its time, UTC; None if missing.
         about: its time, or that of the last earlier message with one.
-        part: the kind of text that matches; ``title`` is no message, and has the index 0.
+        part: the kind of text that matches; ``title`` is not a message, and has the index 0.
         tool: the called tool, if the text is its arguments.
         text: an excerpt of that text, each run of blanks as one.
         marks: positions of the words in the excerpt.

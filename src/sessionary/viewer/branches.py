@@ -66,7 +66,7 @@ class _Growing:
         if not one.outside:
             after, self._line, self._aside, branch = self._line, at, None, self.branches[0]
         elif one.message.role is None and self._aside is None:
-            return  # a record that is no message begins no branch
+            return  # a record that is not a message begins no branch
         else:
             after = self._after(one)
             branch = self._branch(after, one)

@@ -86,7 +86,7 @@ def image_at(place: Place, message: Message, number: int) -> tuple[str, bytes]:
         try:
             values = [decode(place.workspace.raw(place.ref, message.place))]
         except Undecodable as error:
-            raise NotFound("the stored record is no JSON", hint=hint) from error
+            raise NotFound("the stored record is not JSON", hint=hint) from error
     found = next((one for at, one in enumerate(images_in(values)) if at == number), None)
     if found is None:
         raise NotFound("this image is not stored in the session", hint=hint)

@@ -32,7 +32,7 @@ async def object_of(request: Request) -> dict[str, Any]:
 
     Raises:
         HTTPException: it is too long.
-        msgspec.DecodeError: it is no JSON object.
+        msgspec.DecodeError: not a JSON object.
     """
     return msgspec.json.decode(await body_of(request), type=dict[str, Any])
 

@@ -62,7 +62,7 @@ def listen_at(path: Path) -> socket.socket:
     """A Unix socket that only this user can open. One that an ended server has left is replaced.
 
     Raises:
-        AlreadyExists: a server listens there, or the file is no socket.
+        AlreadyExists: a server listens there, or the file is not a socket.
         Invalid: the path is too long for a socket.
         StorageFailed: it cannot be created.
     """

@@ -67,7 +67,7 @@ class _Reading:
         self._is_first = True
 
     def batches(self) -> Iterator[bytes]:
-        """What was added. A line that is being written is no problem: of new ones, those with a message behind them."""
+        """What was added. An incomplete last line is not a problem: of new ones, those with a message behind them."""
         batch: list[dict[str, Any]] = []
         problems: _Problems = {}
         final, most, reads = 0, _FIRST, self._follower.reads

@@ -272,7 +272,7 @@ class Archive:
         Raises:
             AlreadyExists: the session exists, or one of its files does with other bytes; nothing was written.
             Unsupported: the agent has more than one file for a session: `to` is needed.
-            NotFound: there is no such version.
+            NotFound: the version does not exist.
         """
         in_rows = entry.sessions and "#" in entry.sessions[0].locator
         if to is None and (in_rows or not self.goes_back(entry.kind)):

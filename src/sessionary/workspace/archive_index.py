@@ -96,7 +96,7 @@ class Archived(Struct, frozen=True, array_like=True):
 
 
 class Key(NamedTuple):
-    """A session wherever it lies."""
+    """A session in any folder."""
 
     kind: str
     session_id: str

@@ -164,7 +164,7 @@ def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore
     counts only if it has more than a metadata.json.
 
     Raises:
-        NotFound: there is no session.
+        NotFound: the session does not exist.
         Unsupported: it is of a layout that changes its sessions itself, and lacks this operation.
     """
     if ref.kind != AmplifierLayout.name:

@@ -106,7 +106,7 @@ def _branch(ref: SessionRef, items: Iterator[Item], wanted: int) -> Iterator[Ite
     """The messages of a branch that was left: those before it, and its own; and all other items.
 
     A branch is a run of messages outside of the conversation. Another one begins with a message that has the parent of
-    the first one. A record that is no message begins none.
+    the first one. A record that is not a message begins none.
 
     Raises:
         Invalid: there are not so many branches.

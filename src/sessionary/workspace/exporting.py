@@ -78,7 +78,7 @@ class Export:
 
         Raises:
             AlreadyExists: the file exists.
-            Invalid: what exists is no regular file.
+            Invalid: what exists is not a regular file.
             Unsupported: with `strict`, something could not be carried.
             NotFound, StorageFailed: the session or the folder is gone, or cannot be read or written.
         """

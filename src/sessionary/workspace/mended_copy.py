@@ -155,7 +155,7 @@ def _mend(
         found.mends += done
         wanted = []
     atomic.replace(target, (line.data for line in mender.lines), fs=fs)
-    # Other problems are there only because the copy lies outside of the home, such as a missing index.
+    # Other problems are there only because the copy is outside of the home, such as a missing index.
     codes = {one.code for one in before}
     found.remaining = [
         one

@@ -90,7 +90,7 @@ def chosen(path: Path | None) -> Chosen:
     """The remote of `sync init`, else the Cosmos DB that programs of the agent use.
 
     Args:
-        path: the settings file given by the user. Without it, a missing file is no error if Cosmos DB is
+        path: the settings file given by the user. Without it, a missing file is not an error if Cosmos DB is
             configured for programs: in the environment, or in the settings file of the agent.
 
     Raises:

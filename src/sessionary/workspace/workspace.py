@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from sessionary.workspace.tool_times import ToolTime
 
 Target = SessionRef | Path
-"""A session, or a file of messages or events wherever it lies."""
+"""A session, or a file of messages or events in any folder."""
 
 
 class Workspace(Sessions):
@@ -434,7 +434,7 @@ class Workspace(Sessions):
         """The scores of a brainstorm over its history, entries that a branch replaced included.
 
         Raises:
-            Unsupported: it is no brainstorm, or one of an unknown version.
+            Unsupported: not a brainstorm, or one of an unknown version.
             NotFound, Corrupt, SchemaError, StorageFailed: it is gone, damaged, or cannot be read.
         """
         from sessionary.layouts.brainstorm.scores import scores_of
@@ -452,7 +452,7 @@ class Workspace(Sessions):
             now: the time that its health is seen from; by default that of the clock.
 
         Raises:
-            Unsupported: it is no feature.
+            Unsupported: not a feature.
             NotFound: it is gone.
         """
         from sessionary.layouts.orchestrator.board import board_of
@@ -464,7 +464,7 @@ class Workspace(Sessions):
         """The status of a work session, when it began and ended, and the times of its breadcrumbs.
 
         Raises:
-            Unsupported: it is no work session.
+            Unsupported: not a work session.
             StorageFailed: a folder of it cannot be read.
         """
         from sessionary.layouts.maestro.spans import span_of
@@ -585,7 +585,7 @@ class Workspace(Sessions):
         return spending(some, self.prices(), project_of, since=since, until=until, zone=zone, model=model)
 
     def events(self, target: Target, passed: Callable[[int], object] | None = None) -> EventReader:
-        """The event log of a session, or an event log wherever it lies.
+        """The event log of a session, or an event log in any folder.
 
         Args:
             target: the session, or the file.
@@ -689,8 +689,8 @@ class Workspace(Sessions):
     def mended_copy(self, ref: SessionRef, out: Path) -> MendedCopy:
         """Write a mended copy of the session of another agent below a folder; the session itself stays unchanged.
 
-        The copy lies below `out` as the session lies in the home of its agent, so `Workspace(out)` reads it. Records
-        that nothing is wrong with are copied byte for byte. Holds the session in memory.
+        The copy has the place below `out` that the session has in the home of its agent, so `Workspace(out)` reads
+        it. Records that nothing is wrong with are copied byte for byte. Holds the session in memory.
 
         Durability: when this returns, the copy survives a power cut. A copy that was interrupted may be partly mended.
 
@@ -699,7 +699,7 @@ class Workspace(Sessions):
             out: the folder; it is made if it is missing.
 
         Raises:
-            Unsupported: it is no session of JSON Lines, or Sessionary may repair it in place.
+            Unsupported: not a session of JSON Lines, or Sessionary may repair it in place.
             Invalid: the folder is in the home of the agent.
             AlreadyExists: the folder has a file of the session; it is unchanged.
             Corrupt: no record of it can be read.

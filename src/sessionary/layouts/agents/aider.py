@@ -44,7 +44,7 @@ _LONGEST = 256
 
 
 class Chat(NamedTuple):
-    """Where a chat lies in its file.
+    """The place of a chat in its file.
 
     Attributes:
         id: its id.
@@ -166,7 +166,7 @@ class AiderLayout(AgentLayout):
             return known[1]
 
     def _chat(self, ref: SessionRef) -> tuple[str, Chat]:
-        """The file of a chat, and where it lies there.
+        """The file of a chat, and its place in it.
 
         Raises:
             NotFound: the file is gone, or the chat in it.

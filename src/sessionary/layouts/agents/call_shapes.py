@@ -29,7 +29,7 @@ class CallShape(NamedTuple):
         answers: the ids of the calls whose results a record holds, in order.
         without: a record without the results of a call but the first so many; None if nothing is left of it.
         answer: a record with the result of a call that was interrupted, from the record of the call.
-        keys: the keys of the id of a record and of that of its parent; None if records are no tree.
+        keys: the keys of the id of a record and of that of its parent; None if records do not form a tree.
     """
 
     calls: Callable[[Value], list[Called]]

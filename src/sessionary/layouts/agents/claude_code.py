@@ -110,7 +110,7 @@ class ClaudeCodeLayout(LogLayout):
         return ClaudeCodeCheck(ref, self._fs, is_agent=_is_agent(ref))
 
     def check_home(self) -> Iterator[Problem]:
-        """What lies beside the sessions, and folders that several projects share. Reads only."""
+        """Other files beside the sessions, and folders that several projects share. Reads only."""
         from sessionary.layouts.agents.claude_code_check import shared_folders
 
         yield from self.leftovers()

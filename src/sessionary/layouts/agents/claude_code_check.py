@@ -223,7 +223,7 @@ def _png_size(data: str) -> tuple[int, int]:
 
 
 def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iterator[Problem]:
-    """What lies beside the sessions and belongs to none of them.
+    """Files beside the sessions that belong to none of them.
 
     Args:
         fs: the file system.

@@ -60,7 +60,7 @@ class Copied(NamedTuple):
     Attributes:
         line: those before this line; None if no own record is stored yet.
         start: those before this ordinal, if it is stated, until the first own record.
-        unknown: the other session is missing, so its records cannot be told.
+        unknown: the other session is missing, so its records are unknown.
         final: records that are added later do not change this.
     """
 
@@ -102,7 +102,7 @@ class Reading:
     ) -> None:
         self._page, self._lines, self._copied, self._dropped = page, lines, copied, dropped
         self._decoder = decoder
-        self._behind: Decoder | None = None  # decodes what lies behind the end of the page
+        self._behind: Decoder | None = None  # decodes what follows the end of the page
         self._hidden = self._repeated = 0
         self._copies = copied.line != 0 or copied.start is not None
         self._is_plain = page.end is None and not self._copies and not copied.unknown and not dropped

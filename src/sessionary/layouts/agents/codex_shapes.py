@@ -72,7 +72,7 @@ def parent_of(payload: dict[str, Any]) -> str | None:
 
 
 def parts_of(content: Any) -> list[Part]:
-    """The parts of a content: a text, or blocks. The marks around an image are no words of the user."""
+    """The parts of a content: a text, or blocks. The marks around an image are not words of the user."""
     if isinstance(content, str):
         return [Text(content)]
     if not isinstance(content, list):

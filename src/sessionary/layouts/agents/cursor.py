@@ -324,7 +324,7 @@ class CursorLayout(LogLayout):
         return b"".join(found) if all(found) else UNKNOWN
 
     def _all_files(self, path: str) -> list[str]:
-        """The files of a session that is no row."""
+        """The files of a session without a row."""
         if not path.endswith(NAME):
             return [path]
         return [path, f"{path}-wal", f"{os.path.dirname(path)}/{META}"]

@@ -172,7 +172,7 @@ class EditorState:
         """What a session holds; see `Layout.read`.
 
         Raises:
-            as `Database.fetch`, and NotFound if there is no such session.
+            as `Database.fetch`, and NotFound if the session does not exist.
         """
         session = self._session(name)
         loose = [one for one in session.rows if one not in session.listed]

@@ -224,7 +224,7 @@ def _message(name: str, data: bytes, place: Place, model: str | None) -> Iterato
 
 
 def _text(fields: dict[int, list[bytes]]) -> str | None:
-    """The text of a message in protobuf: field 1, or field 1 within it; None if it is no message."""
+    """The text of a message in protobuf: field 1, or field 1 within it; None if it is not a message."""
     for stated in fields.get(_SAID, []):
         inner = _fields(stated)
         text = _utf8(inner[_SAID][0]) if inner and inner.keys() == {_SAID} else _utf8(stated)

@@ -154,7 +154,7 @@ class GeminiLayout(LogLayout):
             )
 
     def check_home(self) -> Iterator[Problem]:
-        """What lies beside the sessions. Reads names only."""
+        """Other files beside the sessions. Reads names only."""
         return self.leftovers()
 
     def leftovers(self) -> Iterator[Problem]:

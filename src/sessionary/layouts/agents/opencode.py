@@ -167,7 +167,7 @@ class OpenCodeLayout(AgentLayout):
         return blake2b(repr((row, states)).encode(), digest_size=16).digest()
 
     def _open(self, ref: SessionRef) -> tuple[Database, _Tables, dict[str, Any]] | None:
-        """The database of a session, the generation that counts, and its row; None if it lies in files.
+        """The database of a session, the generation that counts, and its row; None if it is stored in files.
 
         Raises:
             NotFound: the session is gone.

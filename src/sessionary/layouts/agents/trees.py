@@ -39,7 +39,7 @@ class TreePlan:
     Args:
         node: a record as a node; None for one that is outside of the tree and counts.
         state: the tip of the line, of a cursor; None to read from the start.
-        left_out: the words for records that are no part of the session; None for one that is.
+        left_out: the words for records that are not part of the session; None for one that is.
         split: True if consecutive records of one id are pieces of one message. Any other record with an id that
             occurred before is a copy.
     """

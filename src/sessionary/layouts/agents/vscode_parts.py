@@ -122,7 +122,7 @@ def _parts(response: Any, calls: _Calls) -> Iterator[tuple[Part, ToolResult | No
 
 
 def _words(one: Any) -> str | None:
-    """What a part adds to the text of a response; None if it is no text."""
+    """What a part adds to the text of a response; None if it is not text."""
     if one is None or isinstance(one, str):
         return one or ""
     value = object_of(one)

@@ -38,7 +38,7 @@ def scores_of(fs: Fs, path: str) -> list[Score]:
 
     Raises:
         NotFound: the file is gone.
-        Corrupt, SchemaError, Unsupported: it is no readable brainstorm.
+        Corrupt, SchemaError, Unsupported: not a readable brainstorm.
         StorageFailed: it cannot be read.
     """
     slug = os.path.basename(path).removesuffix(SUFFIX)

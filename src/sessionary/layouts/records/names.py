@@ -45,7 +45,7 @@ def parts_of(name: str) -> tuple[list[str], str] | None:
 
 
 def framework_of(path: str) -> str:
-    """The framework in whose folder a file lies; "" if it lies in another folder."""
+    """The framework that the folder of a file belongs to; "" for any other folder."""
     folder = os.path.basename(os.path.dirname(path))
     return folder if folder in FRAMEWORKS else ""
 
@@ -66,7 +66,7 @@ def project_of(path: str) -> str:
 
 
 def name_in(project: str, session_id: str) -> str | None:
-    """The name of the file of a session of a project, as `project_of` has it; None if there is no such project.
+    """The name of the file of a session of a project, as `project_of` has it; None if the project does not exist.
 
     Args:
         project: the project.

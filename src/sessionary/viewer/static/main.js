@@ -41,7 +41,7 @@ function route() {
   list.show(row.key);
 }
 
-// The pages that are no session: overview, the plots of a session, two sessions side by side.
+// The pages that do not show one session: overview, the plots of a session, two sessions side by side.
 function showPage() {
   const found = /^#\/(overview|charts|diff)(?:\/(\w+))?(?:\/(\w+))?$/.exec(location.hash);
   const [name, row, other] = found ? [found[1], list.byKey.get(found[2]), list.byKey.get(found[3])] : [];

@@ -39,7 +39,7 @@ def sts_sources(raw: bytes, path: str, stem: str) -> Sources:
             continue
         found = _object(line)
         if found is None or found.get("type") != "message":
-            words = "the line is no message of a session"
+            words = "the line is not a message of a session"
             yield Problem("bad_line", Severity.lost_data, path, number, None, words)
             continue
         message = message_of_line(found)
