@@ -355,7 +355,7 @@ POINTS: Points = {
             "test_the_archive_is_listed_and_restored",
             "test_a_new_session_moves_the_one_in_progress_to_the_archive_as_abandoned",
         ),
-        "nobody who cannot be asked decides by guess": (
+        "without a terminal no guess is made": (
             "test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess",
         ),
     },

@@ -306,7 +306,7 @@ POINTS: Points = {
             "test_an_update_sets_what_is_given_and_logs_one_line",
             "test_an_update_changes_the_fields_given_and_no_others",
         ),
-        "whoever edited a file finds it again": (
+        "an edited file is kept": (
             "test_comments_unknown_keys_and_order_survive_an_update",
             "test_comments_of_a_plan_survive",
         ),

@@ -97,7 +97,7 @@ def test_nothing_of_a_session_can_be_read_in_the_store(tmp_path: Path) -> None:
         assert any(word in data for data in everything(plain)), f"{word!r} would not be found at all"
         assert not any(word in data for data in everything(sealed)), f"{word!r} can be read"
     ours, theirs = (set(server.tenants["me"].heads) for server in (plain, sealed))
-    assert not ours & theirs, "the name of a head tells whose it is"
+    assert not ours & theirs, "the name of a head reveals its owner"
     chains = {block[-32:] for found in plain.tenants["me"].blocks.values() for block in found}
     assert not any(chain.encode() in data for chain in chains for data in everything(sealed))
 

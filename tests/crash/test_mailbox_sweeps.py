@@ -129,7 +129,7 @@ def fail(crumb: Breadcrumb) -> None:
 
 
 def with_trouble(folder: str) -> None:
-    """Two dead letters and two files that are no messages; all of it is known."""
+    """Two dead letters and two files that are not messages; all of it is known."""
     setup(folder)
     for name in BAD:
         Path(folder, "breadcrumbs", "0", name).write_bytes(name.encode())

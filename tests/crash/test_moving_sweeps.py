@@ -67,14 +67,14 @@ def places(home: str, path: str) -> dict[str, Path]:
     root = sessions(home, path)
     found = [*root.glob("[!.]*"), *root.glob(".trash/*/*")]
     names = [folder.name for folder in found]
-    assert len(set(names)) == len(names), f"a session lies twice in {path}: {names}"
+    assert len(set(names)) == len(names), f"a session is stored twice in {path}: {names}"
     return dict(zip(names, found, strict=True))
 
 
 def check(home: str, acked: tuple[Any, ...]) -> None:
     old, new = places(home, OLD), places(home, NEW)
     new.pop("there", None)
-    assert not old.keys() & new.keys(), "a session lies in both projects"
+    assert not old.keys() & new.keys(), "a session is in both projects"
     assert {*old, *new} == set(IDS), f"sessions are missing: {sorted({*old, *new})}"
     assert not (acked and old), "it was said that all have moved"
     for name, folder in {**old, **new}.items():

@@ -24,7 +24,7 @@ def section(heading: str) -> str:
 
 
 def codes() -> Iterator[str]:
-    """The codes that the source gives to faults and problems, and those of files that are no YAML."""
+    """The codes that the source gives to faults and problems, and those of files that are not YAML."""
     yield from _REMEDIES
     yield from (CONFLICT_COPY, FUTURE_TIME, NOT_DOWNLOADED)
     yield from ("unknown_version", "unreadable_file")  # those of a refusal stand in the details of its error

@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif(
-    weakness(tempfile.gettempdir()) is not None, reason="`check` tells of the file system of temporary files"
+    weakness(tempfile.gettempdir()) is not None, reason="`check` reports the file system of temporary files"
 )
 def test_the_screens_are_what_the_commands_print() -> None:
     command = [sys.executable, "-m", "scripts.gen_screens", "--check"]

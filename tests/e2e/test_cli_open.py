@@ -80,7 +80,7 @@ def test_it_runs_the_agent_itself(
     seen = program(home, monkeypatch)
     assert main(["open", ID, "--run", "--yes"]) == 7
     assert json.loads(seen.read_text()) == [str(home / "my app"), ["--resume", ID]]
-    assert main(["open", ID, "--run"]) == 12, "without a terminal nobody confirms"
+    assert main(["open", ID, "--run"]) == 12, "without a terminal it cannot be confirmed"
     assert "give --yes" in capsys.readouterr().err
     (home / "bin" / "claude").unlink()
     assert main(["open", ID, "--run", "--yes"]) == 10

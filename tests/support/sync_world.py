@@ -286,7 +286,7 @@ class World:
         lost = {line for line in self.written if line not in places and line not in self.taken_back}
         assert not lost, f"lost: {sorted(lost)[:3]}"
         strange = {line for line in places if line not in self.written}
-        assert not strange, f"nobody wrote {sorted(strange)[:3]}"
+        assert not strange, f"never written: {sorted(strange)[:3]}"
         self._no_line_went_two_ways(fresh)
 
     def _no_line_went_two_ways(self, fresh: Device) -> None:

@@ -47,7 +47,7 @@ HEALTHY: dict[str, list[Any]] = {
         {**tool("a"), "content": answered("a")["content"]},
         said(),
     ],
-    "a role that nobody knows": [{"role": "narrator", "content": "once"}],
+    "an unknown role": [{"role": "narrator", "content": "once"}],
 }
 
 
@@ -111,11 +111,11 @@ STOPS: dict[str, tuple[list[Any], list[Found]]] = {
         [("misplaced_result", 3, ("b",))],
     ),
     "null calls": ([user(), {**said(), "tool_calls": None}], [("null_tool_calls", 1, ())]),
-    "calls that are no list": ([user(), {**said(), "tool_calls": "a"}], [("bad_tool_calls", 1, ())]),
-    "calls that are no objects": ([user(), {**said(), "tool_calls": [None]}], [("bad_tool_calls", 1, ())]),
+    "calls that are not a list": ([user(), {**said(), "tool_calls": "a"}], [("bad_tool_calls", 1, ())]),
+    "calls that are not objects": ([user(), {**said(), "tool_calls": [None]}], [("bad_tool_calls", 1, ())]),
     "no message": ([user(), None, said()], [("not_a_message", 1, ())]),
     "no role": ([user(), {"content": "x"}], [("no_role", 1, ())]),
-    "a role that is no word": ([{"role": None}, {"role": ""}], [("no_role", 0, ()), ("no_role", 1, ())]),
+    "a role that is not a word": ([{"role": None}, {"role": ""}], [("no_role", 0, ()), ("no_role", 1, ())]),
     "open calls of one id": (
         [user(), openai("a"), said(), openai("a"), tool("a"), said()],
         [("orphaned_call", 1, ("a",)), ("repeated_call", 3, ("a",))],
@@ -158,7 +158,7 @@ NOTES: dict[str, tuple[list[Any], list[Found]]] = {
         [user(), {"role": "assistant", "tool_calls": [{"tool": "bash"}]}, {"role": "tool"}, said()],
         [("no_call_id", 1, ()), ("no_call_id", 2, ())],
     ),
-    "an id that is no word": (
+    "an id that is not a word": (
         [user(), {"role": "tool", "tool_call_id": 7, "content": ""}, said()],
         [("no_call_id", 1, ())],
     ),

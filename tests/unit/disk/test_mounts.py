@@ -82,7 +82,7 @@ def test_whether_the_flush_of_a_folder_brings_along_what_its_names_lead_to(
 
 
 @pytest.mark.usefixtures("forgotten")
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports it")
 def test_the_folder_of_an_unknown_mount_is_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

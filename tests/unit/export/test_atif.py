@@ -175,7 +175,7 @@ def test_any_messages_come_back_and_the_json_is_valid(
     folder = tmp_path_factory.mktemp("one")
     text, report = lines_of(*messages, head=HEAD._replace(title=title), outside=tuple(outside))
     text.encode()
-    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert report.losses == []
     workspace = imported(text, folder)
     read = list(numbered(workspace.read(workspace.find("s1")), asides=True))

@@ -31,7 +31,7 @@ def spans_of(*messages: Message, children: int = 0) -> tuple[list[list[Any]], Re
     turns = []
     for line in otel.write(steps(), report):
         line.encode()
-        document = json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+        document = json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
         (resource,) = document["resourceSpans"]
         (scope,) = resource["scopeSpans"]
         assert scope["schemaUrl"] == "https://opentelemetry.io/schemas/gen-ai-dev/0.1.0"

@@ -79,7 +79,7 @@ def test_any_messages_come_back_and_the_json_is_valid(
     lines, report = lines_of(*messages, outside=tuple(outside))
     for line in lines:
         line.encode()
-        json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+        json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert report.losses == []
     workspace = imported(lines, folder)
     read = list(numbered(workspace.read(workspace.find("s1")), asides=True))

@@ -62,7 +62,7 @@ class Refusing:
     def _refused(self) -> Exception:
         self.calls += 1
         self._way()
-        return RemoteError("nobody there", retryable=True, details={"retry_after": 0.0})
+        return RemoteError("no answer", retryable=True, details={"retry_after": 0.0})
 
 
 def until(true: Callable[[], object], seconds: float = 20.0) -> None:
@@ -83,7 +83,7 @@ def hung() -> Iterator[threading.Event]:
 
 def test_making_a_store_makes_no_request(machine: Make) -> None:
     def connect() -> Remote:
-        raise AssertionError("nobody has asked for anything yet")
+        raise AssertionError("no request is expected yet")
 
     one = machine("one", connect)
     one.write("hello")

@@ -280,7 +280,7 @@ def test_a_copy_of_a_breadcrumb_is_counted_once(work: tuple[Path, str]) -> None:
     with Mailbox(ref.locator) as box:
         assert len(box.pending()) == 1
     (crumb.parent / f"{crumb.stem} (2).json").write_bytes(crumb.read_bytes().replace(b'"ask"', b'"changed"'))
-    assert summary_of(layout, ref).turns == 2, "one that differs is no duplicate"
+    assert summary_of(layout, ref).turns == 2, "one that differs is not a duplicate"
 
 
 def test_a_copy_of_a_work_session_is_merged(work: tuple[Path, str]) -> None:

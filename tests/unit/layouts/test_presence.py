@@ -145,7 +145,7 @@ def test_an_agent_of_the_original_is_known_by_its_lock(folder: Path, tmp_path: P
         (tmp_path / "state").rename(tmp_path / "amplifier" / "sessions")
         lock = tmp_path / "amplifier" / "sessions" / lock.relative_to(tmp_path / "state")
         where = {variable: str(tmp_path)}
-    assert why(folder, environ=where) is None, "its lock is there, and nobody holds it"
+    assert why(folder, environ=where) is None, "its lock file exists, and is not held"
     with open(lock, "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert why(folder, environ=where) == "an agent has it open"

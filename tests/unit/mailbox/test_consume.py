@@ -297,7 +297,7 @@ def test_at_least_once_delivers_again_what_a_crash_cut_off(tmp_path: Path) -> No
     assert Mailbox(tmp_path).consume(echo).applied == 1
 
 
-# -- files that are no messages
+# -- files that are not messages
 
 
 def test_a_bad_file_is_reported_once_per_consumer_and_hides_no_other(tmp_path: Path) -> None:

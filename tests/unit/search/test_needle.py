@@ -110,7 +110,7 @@ def test_accents_are_folded_on_request() -> None:
     found = Needle("resume", fold=True).spans(composed("my Re\u0301sumé"))
     assert found == [(3, 9)]
     assert spans("resume", "my résumé") == []
-    assert Needle("ha", fold=True).spans(composed("ハか\u3099 Hå")) == [(3, 5)], "dakuten are no accents"
+    assert Needle("ha", fold=True).spans(composed("ハか\u3099 Hå")) == [(3, 5)], "dakuten are not accents"
     assert Needle("=", fold=True).spans("≠") == []
     assert not ByteFilter([Needle("resume", fold=True)])('{"content":"一个 ✓ — …"}'.encode())
 

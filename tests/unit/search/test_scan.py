@@ -416,10 +416,10 @@ def test_threads_that_look_ahead_change_nothing_that_is_reported(
     assert (len(alone[0]), alone[1].sessions, len(alone[1].damaged)) == (15, 42, 21)
     asked: list[str] = []
 
-    def reported(self: Search, place: Target, nobody: threading.Event) -> bool:
+    def reported(self: Search, place: Target, abandoned: threading.Event) -> bool:
         assert threading.current_thread() is not threading.main_thread()
         asked.append(place.ref.session_id)
-        return quiet(self, place, nobody)
+        return quiet(self, place, abandoned)
 
     quiet = Search._is_quiet
     monkeypatch.setattr(Search, "_is_quiet", reported)
@@ -465,10 +465,10 @@ def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_has_no_waiter(
 ) -> None:
     monkeypatch.setattr(jsonl, "WINDOW", 64)
     place = put(lines(*[said("nothing")] * 100))
-    one, nobody = Search(query("race")), threading.Event()
-    assert one._is_quiet(place, nobody)
-    nobody.set()
-    assert not one._is_quiet(place, nobody)
+    one, abandoned = Search(query("race")), threading.Event()
+    assert one._is_quiet(place, abandoned)
+    abandoned.set()
+    assert not one._is_quiet(place, abandoned)
 
 
 @pytest.mark.parametrize(("sizes", "cores"), [([1, 1], 2), ([prefilter.WORTH, prefilter.WORTH], 1)])
@@ -478,7 +478,7 @@ def test_little_and_one_core_take_no_threads(
     monkeypatch.setattr(prefilter, "_cores", lambda: cores)
     items = [(size, str(number)) for number, size in enumerate(sizes * 20)]
 
-    def never(item: str, nobody: threading.Event) -> bool:
+    def never(item: str, abandoned: threading.Event) -> bool:
         raise AssertionError(item)
 
     assert list(prefilter.looked_ahead(items, never)) == [(item, False) for _, item in items]

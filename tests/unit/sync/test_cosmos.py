@@ -68,7 +68,7 @@ try:
 except RemoteError as error:
     assert error.retryable, error
 else:
-    raise AssertionError("nobody listens there")
+    raise AssertionError("no listener there")
 remote.close()
 """
     done = subprocess.run(
@@ -215,20 +215,20 @@ def test_a_clock_that_is_a_little_wrong_does_no_harm() -> None:
 def test_a_user_who_is_not_signed_in_sees_what_to_do() -> None:
     from azure.core.exceptions import ClientAuthenticationError
 
-    class Nobody:
+    class FakeCredential:
         asked: tuple[str, ...] = ()
 
         def get_token(self, *scopes: str, **rest: Any) -> Any:
             self.asked = scopes
             raise ClientAuthenticationError("no account")
 
-    nobody = Nobody()
-    config = CosmosConfig(f"https://127.0.0.1:{free_port()}/", "db", "box", credential=nobody)
+    fake = FakeCredential()
+    config = CosmosConfig(f"https://127.0.0.1:{free_port()}/", "db", "box", credential=fake)
     remote = CosmosRemote(config, tenant="me", patience=10)
     error = refused(lambda: remote.read_head("one"))
     assert "az login" in str(error.hint)
     assert not error.retryable
-    assert nobody.asked == ("https://127.0.0.1/.default",)
+    assert fake.asked == ("https://127.0.0.1/.default",)
     remote.close()
 
 
@@ -429,7 +429,7 @@ def test_a_replica_that_lags_shows_no_writer_less_than_it_wrote() -> None:
     assert [block.id for block in blocks_of(writer, "s", "", "~")] == ["a"]
     assert other.swap_head("one", b"2", None) is None
     found = other.read_head("one")
-    assert found is not None, "whoever was refused is shown what it lost against"
+    assert found is not None, "a refused writer gets what it lost against"
     bench.close()
 
 

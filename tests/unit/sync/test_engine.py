@@ -225,9 +225,7 @@ def test_a_lost_memory_of_the_other_side_costs_time_and_nothing_else(world: Worl
     for path in world.devices[0].state.glob("*.json"):
         path.unlink()
     world.say(world.devices[0], "one", 1)
-    assert standings(push(world, 0)) == {"one": SyncStatus.BEHIND}, (
-        "who changed the title last cannot be told"
-    )
+    assert standings(push(world, 0)) == {"one": SyncStatus.BEHIND}, "the last change of the title is unknown"
     assert standings(pull(world, 0)) == {"one": SyncStatus.PULLED}
     assert standings(push(world, 0)) == {"one": SyncStatus.PUSHED}
     world.check()

@@ -169,7 +169,7 @@ def test_a_session_that_comes_anew_is_not_put_behind_a_link(case: Case) -> None:
     assert not (case.elsewhere / "nothing").exists()
     case.run(1, "push")
     pulled = case.run(0, "pull")
-    assert pulled["one"].standing is SyncStatus.IN_STEP, "a link whose disk is missing is no deletion"
+    assert pulled["one"].standing is SyncStatus.IN_STEP, "a link whose disk is missing is not a deletion"
     assert case.folder(0, "one").exists()
 
 

@@ -188,7 +188,7 @@ def test_a_damaged_block_is_reported_and_not_put_back_and_all_others_are(
     assert isinstance(error, StorageFailed if damage is folder else Corrupt)
     assert error.path == str(path)
     assert path.exists()
-    assert kept(gone.b.root).open_run() is None, "nobody waits for it every time"
+    assert kept(gone.b.root).open_run() is None, "later runs do not wait for it"
     again = gone.b.remover(gone.server.remote()).remove()
     assert [one.path for one in again.spoilt] == [str(path)], "reported again as long as it is needed"
     path.rmdir() if damage is folder else path.unlink()

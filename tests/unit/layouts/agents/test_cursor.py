@@ -104,7 +104,9 @@ def test_what_a_list_shows_of_a_transcript(home: Path) -> None:
     assert (one.title, one.turns, one.messages, one.cwd, one.nested) == (
         "Fix the login", 2, 9, "/home/u/app", False,
     )  # fmt: skip
-    assert (one.health, one.problems) == ("ok", []), "no call of a transcript has a result: that is no damage"
+    assert (one.health, one.problems) == ("ok", []), (
+        "no call of a transcript has a result: that is not damage"
+    )
     assert one.updated is not None
     assert (found["child"].parent, found["child"].nested) == (ID, True)
 

@@ -189,9 +189,9 @@ DAMAGE = {
     "no row of meta": ("DELETE FROM meta", "no_message_list"),
     "no root": ("DELETE FROM blobs WHERE id = :root", "no_message_list"),
     "a root cut short": ("UPDATE blobs SET data = substr(data, 1, 40) WHERE id = :root", "no_message_list"),
-    "meta is no JSON": ("UPDATE meta SET value = '7b7b'", "bad_json"),
+    "meta is not JSON": ("UPDATE meta SET value = '7b7b'", "bad_json"),
     "a message is gone": ("DELETE FROM blobs WHERE id = :first", "missing_message"),
-    "a message is no JSON": (
+    "a message is not JSON": (
         "UPDATE blobs SET data = CAST('{\"role\"' AS BLOB) WHERE id = :first",
         "bad_hash",
     ),

@@ -205,7 +205,7 @@ def test_a_conversation_of_version_2(home: Path, store: Store) -> None:
         Other("record", {"type": "something-new", "time": {"created": store.now}, "value": 1}),
     )
     found = summary_of(layout(home), refs(home)["ses_9"])
-    assert (found.parent, found.nested, found.turns) == ("ses_1", False, 1), "a fork is no sub-agent"
+    assert (found.parent, found.nested, found.turns) == ("ses_1", False, 1), "a fork is not a sub-agent"
 
 
 def test_of_a_session_in_both_generations_the_newer_counts(home: Path, store: Store) -> None:

@@ -345,6 +345,6 @@ def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
     found = {one.ref.session_id: one for one in summaries(PiLayout(home))}
     pi, openclaw = found["agentsview_session"], found["schema_drift"]
     assert (pi.messages, pi.turns, pi.title, pi.health) == (7, 2, "Fix the login bug", "lost_data")
-    assert [one.code for one in pi.problems] == ["bad_json"], "a line that is no JSON on purpose"
+    assert [one.code for one in pi.problems] == ["bad_json"], "a line that is not JSON on purpose"
     assert pi.usage_by_model() == {"claude-opus-4-5": Usage(input=300, output=60, cost=0.015)}
     assert (openclaw.messages, openclaw.turns, openclaw.health) == (5, 1, "ok")

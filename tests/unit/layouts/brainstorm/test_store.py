@@ -192,7 +192,7 @@ def test_a_save_of_an_unchanged_session_writes_nothing(tmp_path: Path) -> None:
         stat = path.stat()
         assert store.save(found, now=after(days=3)) is False
         found.session["updated"] = "2030-01-01T00:00:00Z"
-        assert store.save(found, now=after(days=3)) is False, "the time of a change is no change"
+        assert store.save(found, now=after(days=3)) is False, "a new time alone is not a change"
         assert (path.read_bytes(), path.stat().st_mtime_ns) == (golden(name), stat.st_mtime_ns)
 
 

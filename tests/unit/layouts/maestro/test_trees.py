@@ -137,7 +137,7 @@ def test_the_next_breadcrumb_follows_a_session_that_was_moved(tmp_path: Path) ->
     child.rename(parent / "C")
     assert [leave_one(), leave_one(2)] == ["P/C/breadcrumbs/0", "P/C/breadcrumbs/2"]
     (parent / "C").rename(tmp_path / "put away")
-    assert [leave_one(), leave_one()] == ["C/breadcrumbs/0"] * 2, "as of a session that nobody knows"
+    assert [leave_one(), leave_one()] == ["C/breadcrumbs/0"] * 2, "as of an unknown session"
     assert not (parent / "C").exists()
 
 

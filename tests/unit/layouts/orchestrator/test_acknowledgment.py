@@ -93,7 +93,7 @@ def test_writes_can_be_made_to_require_it(make: Any, spec: Any) -> None:
     for call in calls:
         with pytest.raises(Invalid, match="agent-1 has not acknowledged"):
             call()
-    assert strict.load(ID).model_in_use == "sonnet", "whoever reads need not"
+    assert strict.load(ID).model_in_use == "sonnet", "a reader need not"
     strict.acknowledge("agent-1", spec)
     strict.update(ID)
     with pytest.raises(Invalid, match="agent-2"):

@@ -593,7 +593,7 @@ def test_a_migration_lays_the_new_beside_the_old(store: Any, feature: Any) -> No
 def test_the_list_of_the_scripts_is_read_and_put_right_on_request(
     store: Any, feature: Any, home: Any
 ) -> None:
-    """Rows below an empty list are no YAML; half a row is left where a feature was deleted."""
+    """Rows below an empty list are not YAML; half a row is left where a feature was deleted."""
     index = home / "active-features.yaml"
     text = "active_features: []\n" + row(ID, "paused") + row("abc").partition("\n")[2]
     index.write_text(text)
