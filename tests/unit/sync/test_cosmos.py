@@ -322,7 +322,7 @@ def test_a_name_that_would_not_survive_an_address_is_refused(bench: Bench, name:
         lambda: remote.put_block(name, "a", b""),
         lambda: remote.swap_head(name, b"", None),
     ):
-        with pytest.raises(Invalid, match="name on a remote"):
+        with pytest.raises(Invalid, match="is not a valid name of a block or head"):
             call()
 
 
