@@ -267,6 +267,19 @@ def test_a_copy_is_independent(folder: Path) -> None:
     ]
 
 
+def test_a_copy_over_a_thread_with_two_lists_shows_the_copy(folder: Path) -> None:
+    saver, workspace = DurableSaver(folder), Workspace(folder.parent)
+    for thread, count in (("one", 12), ("two", 15)):
+        config, messages = named(thread), list[Any]()
+        for number in range(count):
+            messages = [*messages, HumanMessage(f"{thread} {number}", id=str(number))]
+            config = put(saver, config, messages=messages, steps=list(range(number + 1)))
+    saver.copy_thread("one", "two")
+    shown = [one.message.text for one in workspace.messages(workspace.find("two"))]
+    assert shown == [f"one {number}" for number in range(12)]
+    assert saver.journals.of("two").state().tables["view"].keys() == {"items"}
+
+
 class Counted(TypedDict):
     messages: Annotated[list[Any], operator.add]
 
@@ -282,6 +295,24 @@ def test_a_step_writes_what_it_added(folder: Path) -> None:
         config = put(saver, config, messages=messages)
     assert (path.stat().st_size - before) / 256 <= 4096
     assert len(values(DurableSaver(folder), config)["messages"]) == 1256
+
+
+def test_a_step_of_two_growing_lists_writes_what_it_added(folder: Path) -> None:
+    saver, config = DurableSaver(folder, durability="none"), named("one")
+    path, sizes = Path(saver.journals.of("one").path), [0]
+    messages: list[Any] = []
+    for number in range(1024):
+        messages = [*messages, HumanMessage("x" * 1000, id=str(number))]
+        config = put(saver, config, messages=messages, steps=list(range(number + 1)))
+        sizes.append(path.stat().st_size)
+    written = [(sizes[end] - sizes[end - 256]) / 256 for end in (256, 512, 768, 1024)]
+    assert max(written) <= 4096
+    assert written[3] <= 1.1 * written[1]
+    again = values(DurableSaver(folder), config)
+    assert (again["messages"], again["steps"]) == (messages, list(range(1024)))
+    workspace = Workspace(folder.parent)
+    shown = workspace.messages(workspace.find("one"))
+    assert [one.message.id for one in shown] == [one.id for one in messages]
 
 
 def test_a_damaged_record_is_reported(folder: Path) -> None:

@@ -38,14 +38,10 @@ from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
 from sessionary.layouts.records.names import LANGGRAPH
 from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
-from sessionary.layouts.records.survey import VIEW
+from sessionary.layouts.records.undoing import renumbered
 from sessionary.layouts.records.values import decode_value, encode_value
+from sessionary.layouts.records.view import FEW_RANGES, SNAPSHOT_STEPS, VIEW, continuing, showing
 from sessionary.plugs.storing import Journals, in_thread
-
-SNAPSHOT_STEPS = 256
-"""Lists that build on one another before one is stored with all its elements' numbers."""
-FEW_RANGES = 8
-"""Up to so many ranges a list is stored with all its elements' numbers: it takes no more bytes than the difference."""
 
 _CHECKPOINTS, _VALUES, _WRITES = "checkpoints", "values", "writes"
 _MESSAGES = "messages"
@@ -316,14 +312,12 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
 
         def decide(state: State) -> Change:
             numbers = {number: state.next_item + place for place, number in enumerate(items)}
-            copied = {name: dict(table) for name, table in tables.items()}
+            copied = renumbered(tables, set(), numbers)
             for name, table in tables.items():
                 if _is_of_values(name):
                     copied[name] = {key: _renumbered(raw, numbers) for key, raw in table.items()}
-            if (shown := copied.get(VIEW, {}).get("items")) is not None:
-                spans = decode_value(bytes(shown))
-                copied[VIEW]["items"] = Raw(encode_value(spans_of(numbers[one] for one in _numbers(spans))))
-            return Change(add=list(items.values()), set=copied)
+            unset = continuing(state.tables.get(VIEW, {}))
+            return Change(add=list(items.values()), set=copied, unset={VIEW: unset} if unset else {})
 
         self.journals.of(target_thread_id).change(decide)
 
@@ -405,7 +399,7 @@ class _Put:
         self._inherited: dict[str, Any] = found["values"] if found else {}
         self._add: list[Raw] = []
         self._new: dict[str, Any] = {}
-        self._view: dict[str, Any] = {}
+        self._view: tuple[dict[str, Any], list[str]] = ({}, [])
 
     def inherits(self, channel: str, version: Any) -> bool:
         """True, and the value is that of the parent, if the parent has the same version of it."""
@@ -442,7 +436,7 @@ class _Put:
         then = [(first, first + len(elements) - kept - 1)] if len(elements) > kept else []
         whole = Ranges([*_first(spans, kept), *then]).below(first + len(elements))
         if channel == _MESSAGES and not self._namespace:
-            self._view = {"items": whole}
+            self._view = showing(state.tables.get(VIEW, {}), whole)
         if len(whole) <= FEW_RANGES or before["depth"] + 1 >= SNAPSHOT_STEPS:
             return _list_of(whole)
         return {"from": base, "keep": kept, "then": then, "depth": before["depth"] + 1}
@@ -452,9 +446,10 @@ class _Put:
         changed: dict[str, dict[str, Any]] = {_name(_CHECKPOINTS, self._namespace): {self._id: record}}
         if self._new:
             changed[_name(_VALUES, self._namespace)] = self._new
-        if self._view:
-            changed[VIEW] = self._view
-        return Change(add=self._add, set=changed)
+        shown, unset = self._view
+        if shown:
+            changed[VIEW] = shown
+        return Change(add=self._add, set=changed, unset={VIEW: unset} if unset else {})
 
 
 def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None:

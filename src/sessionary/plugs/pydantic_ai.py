@@ -29,8 +29,8 @@ from pydantic_ai.conversation_store import (
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import PYDANTIC
 from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
-from sessionary.layouts.records.survey import VIEW
 from sessionary.layouts.records.values import as_json
+from sessionary.layouts.records.view import VIEW, shown_in
 from sessionary.plugs.storing import Journals, in_thread
 
 _RECORD = "record"
@@ -200,7 +200,7 @@ def _shown(state: State, head_id: str | None, added: Sequence[Any]) -> Spans:
     before = state.value(_RECORD, _RECORD) or {}
     numbers = {entry["id"]: state.next_item + place for place, entry in enumerate(added)}
     if added and added[0]["parent_id"] == before.get("head_id") and added[-1]["id"] == head_id:
-        spans = [(first, last) for first, last in state.value(VIEW, "items") or []]
+        spans = shown_in(state.tables.get(VIEW, {})) or []
         begins = state.next_item
         if spans and spans[-1][1] == begins - 1:
             begins = spans.pop()[0]
@@ -245,5 +245,5 @@ def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
 
 def _shown_before(state: State, number: int) -> int | None:
     """The last item of the history that was stored before another one; None if there is none."""
-    shown = Ranges((first, last) for first, last in state.value(VIEW, "items") or [])
+    shown = Ranges(shown_in(state.tables.get(VIEW, {})) or [])
     return max((one for one in state.items if one < number and one in shown), default=None)

@@ -51,26 +51,30 @@ class Begin(Struct):
 
 
 class Ranges:
-    """A set of whole numbers, kept as ranges."""
+    """A set of whole numbers, kept as ranges.
+
+    Attributes:
+        spans: the ranges, ascending; no two of them touch.
+    """
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
-        self._spans: Spans = []
+        self.spans: Spans = []
         for first, last in sorted(spans):
-            if self._spans and first <= self._spans[-1][1] + 1:
-                self._spans[-1] = (self._spans[-1][0], max(last, self._spans[-1][1]))
+            if self.spans and first <= self.spans[-1][1] + 1:
+                self.spans[-1] = (self.spans[-1][0], max(last, self.spans[-1][1]))
             elif first <= last:
-                self._spans.append((first, last))
+                self.spans.append((first, last))
 
     def __contains__(self, number: int) -> bool:
-        at = bisect_right(self._spans, (number, inf))
-        return at > 0 and number <= self._spans[at - 1][1]
+        at = bisect_right(self.spans, (number, inf))
+        return at > 0 and number <= self.spans[at - 1][1]
 
     def __len__(self) -> int:
-        return sum(last - first + 1 for first, last in self._spans)
+        return sum(last - first + 1 for first, last in self.spans)
 
     def below(self, end: int) -> Spans:
         """The ranges of those below a number."""
-        return [(first, min(last, end - 1)) for first, last in self._spans if first < end]
+        return [(first, min(last, end - 1)) for first, last in self.spans if first < end]
 
 
 class State:

@@ -12,12 +12,8 @@ from msgspec import Struct, field
 
 from sessionary.layouts.records.state import BEGIN, SNAPSHOT, Ranges, Spans
 from sessionary.layouts.records.values import unmarked
+from sessionary.layouts.records.view import VIEW, shown_after, spans_in
 
-VIEW = "view"
-"""The table that a plug may fill for readers. Its keys are ``title``, ``cwd``, ``branch``, ``parent`` and ``version``,
-``agent`` and ``nested`` of an imported session, and ``items``: the ranges of the items that are the conversation now.
-Without it these are all items that stand.
-"""
 _FACTS = ("title", "cwd", "branch", "parent", "version", "agent", "nested")
 
 
@@ -60,10 +56,11 @@ class Survey(Struct, array_like=True):
             self.next_item = max(self.next_item, item_number + 1)
         tables = record.get("set")
         view = tables.get(VIEW) if isinstance(tables, dict) else None
-        for key, stored in view.items() if isinstance(view, dict) else ():
-            if key == "items":
-                self.shown = spans_in(stored)
-            elif key in _FACTS and isinstance(value := unmarked(stored), str):
+        if not isinstance(view, dict):
+            return
+        self.shown = shown_after(self.shown, view)
+        for key, stored in view.items():
+            if key in _FACTS and isinstance(value := unmarked(stored), str):
                 self.facts[key] = value
 
     def extends(self, earlier: Survey) -> bool:
@@ -81,12 +78,3 @@ def items_of(record: dict[str, Any]) -> Iterator[tuple[int, Any]]:
     first, added = record.get("first"), record.get("add")
     if isinstance(first, int) and isinstance(added, list):
         yield from enumerate(added, first)
-
-
-def spans_in(stored: Any) -> Spans:
-    """Stored ranges; what is none is left out."""
-    found: Spans = []
-    for one in stored if isinstance(stored, list) else ():
-        if isinstance(one, list) and len(one) == 2 and all(isinstance(number, int) for number in one):
-            found.append((one[0], one[1]))
-    return found

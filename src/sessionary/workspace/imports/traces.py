@@ -16,7 +16,7 @@ from sessionary.export.exact import OWN, own
 from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
 from sessionary.layouts.records.names import IMPORT, file_name, parts_of
 from sessionary.layouts.records.state import spans_of
-from sessionary.layouts.records.survey import VIEW
+from sessionary.layouts.records.view import VIEW
 from sessionary.model import Problem, Severity, Usage
 from sessionary.workspace.imports.taking_over import Source, Sources
 
