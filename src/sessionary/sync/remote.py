@@ -171,10 +171,11 @@ def check_name(name: str) -> str:
     """Return the name of a block, a space or a head.
 
     Raises:
-        Invalid: it has other characters than ``A-Z a-z 0-9 . _ -``, or only dots.
+        Invalid: it has other characters than ``A-Z a-z 0-9 . _ -``, only dots, or more than 255 characters.
     """
-    if not _NAME.fullmatch(name):
-        raise Invalid(f"{name!r} is not a valid name of a block or head: A-Z a-z 0-9 . _ - are allowed")
+    if len(name) > 255 or not _NAME.fullmatch(name):
+        allowed = "at most 255 of A-Z a-z 0-9 . _ - are allowed"
+        raise Invalid(f"{name[:80]!r} is not a valid name of a block or head: {allowed}")
     return name
 
 
