@@ -189,7 +189,7 @@ POINTS: Points = {
         "one YAML file a session, below .project-memory/brainstorm-sessions": (
             "test_start_begins_a_session_and_says_where_it_is",
         ),
-        "an interrupted session is resumed": ("test_resume_goes_on_with_it",),
+        "an interrupted session is resumed": ("test_resume_continues_with_it",),
         "modes standard, party and panel": ("test_leaving_a_mode_keeps_what_was_noted_in_it",),
     },
     "Schema v1.2": {
@@ -299,7 +299,7 @@ POINTS: Points = {
             "test_the_examples_of_the_format_load_and_are_valid_unless_strictly",
             "test_a_save_of_an_unchanged_session_writes_nothing",
         ),
-        "can be gone on with": ("test_the_full_example_goes_on",),
+        "can be gone on with": ("test_the_full_example_continues",),
     },
     "Example with Party Mode Active": {
         "loads, is valid, is not changed": (
@@ -348,7 +348,7 @@ POINTS: Points = {
             "test_a_launch_without_a_terminal_shows_what_it_has_found",
         ),
         "the relative age": ("test_an_age_is_shown_in_the_largest_unit_that_fits",),
-        "1 resumes": ("test_a_launch_asks_which_of_two", "test_resume_goes_on_with_it"),
+        "1 resumes": ("test_a_launch_asks_which_of_two", "test_resume_continues_with_it"),
         "2 begins anew": (
             "test_the_second_choice_begins_anew",
             "test_new_archives_the_present_one",

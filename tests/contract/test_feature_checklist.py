@@ -328,7 +328,7 @@ POINTS: Points = {
     "Session Cleanup": {
         "1 to 3": (
             "test_only_what_is_completed_is_archived_and_nothing_is_deleted",
-            "test_a_feature_rests_goes_on_ends_and_is_put_away",
+            "test_a_feature_rests_continues_ends_and_is_put_away",
             "test_archive_is_at_one_place_or_the_other",
         ),
         "2: an archived feature can come back": (

@@ -145,7 +145,7 @@ def test_plain_heads_behind_an_empty_page_are_found_before_a_store_is_sealed() -
     assert set(contents(server)[0]) == {"one"}
 
 
-def test_the_mark_is_looked_for_once_and_not_by_who_only_reads() -> None:
+def test_the_mark_is_looked_for_once_and_not_by_readers() -> None:
     inner = Opened(MemoryServer(), "me")
     remote = PlainRemote(inner)
     assert remote.list_heads().heads == ()

@@ -145,7 +145,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Puller, "_merge", agreeing)
 
 
-def whoever_is_named_is_not_laid_down(patch: pytest.MonkeyPatch) -> None:
+def a_named_owner_is_not_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ledger_owner, "name_owner", lambda ledger, device, *, here, fs: None)
 
 
@@ -212,7 +212,7 @@ PLANTED: list[tuple[Plant, str]] = [
     (the_other_bundle_replaces_ours, "messages on both"),
     (the_list_is_not_for_a_user, "listed on both"),
     (what_is_held_back_is_agreed_to, "listed on both"),
-    (whoever_is_named_is_not_laid_down, "applied there"),
+    (a_named_owner_is_not_written, "applied there"),
     (a_take_over_is_not_reported, "taken over here"),
     (tombstones_are_ignored, "archived there"),
     (children_come_before_their_parents, "a family there"),

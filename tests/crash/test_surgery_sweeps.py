@@ -224,7 +224,7 @@ def test_each_call_of_a_fork_fails_in_each_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_process_goes_on_after_an_error(name: str, tmp_path: Path) -> None:
+def test_the_same_process_continues_after_an_error(name: str, tmp_path: Path) -> None:
     """Not the next process but the one that got the failure finds the old session or the new one."""
     begin, work = CASES[name]
     old, new = states(begin, work, tmp_path / "first")

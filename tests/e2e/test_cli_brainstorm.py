@@ -406,7 +406,7 @@ def test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess(
     assert files(talk.folder) == before
 
 
-def test_resume_goes_on_with_it(run: Run, talk: BrainstormStore) -> None:
+def test_resume_continues_with_it(run: Run, talk: BrainstormStore) -> None:
     """Sections "Overview", an interrupted session is resumed; "Load Session (Auto-detect)", 1 resumes."""
     assert run("start", "feature-auth", "--resume", "--json").json["action"] == "resumed"
     assert run("start", "--resume", "--json").json["slug"] == "feature-auth"

@@ -84,7 +84,7 @@ def test_a_long_title_takes_one_line(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no pipes with names")
-def test_a_check_goes_on_after_a_session_that_is_a_pipe(
+def test_a_check_continues_after_a_session_that_is_a_pipe(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     talk(home, "a", timedelta(days=1), "2.1.9")

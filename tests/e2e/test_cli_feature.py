@@ -184,7 +184,7 @@ def test_an_update_sets_what_is_given_and_logs_one_line(run: Run, planned: Featu
     assert (history[-3]["agent"], history[-1]["command"]) == ("me", "rest")
 
 
-def test_a_feature_rests_goes_on_ends_and_is_put_away(run: Run, planned: FeatureStore) -> None:
+def test_a_feature_rests_continues_ends_and_is_put_away(run: Run, planned: FeatureStore) -> None:
     """Section "Session Cleanup", 1 to 3."""
     assert run("archive", FEATURE).code == 12
     assert run("pause", FEATURE).out == f"✓ {FEATURE} is paused\n"

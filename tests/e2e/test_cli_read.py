@@ -114,7 +114,7 @@ def test_hits_stand_under_their_session_with_locator_and_mark(make: Make, run: R
     assert result.code == 0
 
 
-def test_a_session_without_a_name_is_called_by_what_a_person_said_first(make: Make, run: Run) -> None:
+def test_a_session_without_a_name_is_called_by_what_a_user_said_first(make: Make, run: Run) -> None:
     reminder = {"role": "user", "content": "<system-reminder>be brief</system-reminder>"}
     make(
         ROOT,
@@ -679,7 +679,7 @@ def test_a_result_on_a_terminal_goes_through_the_pager_and_the_rest_follows(make
     assert screen.code == 0
 
 
-def test_who_leaves_the_pager_ends_the_command(make: Make, home: Path) -> None:
+def test_leaving_the_pager_ends_the_command(make: Make, home: Path) -> None:
     make(ROOT, *[HELLO] * 20_000)
     command = (*COMMAND, "search", "race", "--limit", "0", "--home", str(home))
     screen = on_terminal(*command, PAGER="head -2", NO_COLOR="1")

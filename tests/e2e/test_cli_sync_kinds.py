@@ -350,7 +350,7 @@ def change_lists(desk: Machine, laptop: Machine) -> None:
 
 @pytest.mark.lane("s3")
 @pytest.mark.parametrize("keep", ["mine", "theirs"])
-def test_a_file_that_a_person_decides_about_is_reported_with_both_versions(both: Machines, keep: str) -> None:
+def test_a_file_that_a_user_decides_about_is_reported_with_both_versions(both: Machines, keep: str) -> None:
     desk, laptop = both
     change_lists(desk, laptop)
     [row] = desk.json("resolve")

@@ -105,7 +105,7 @@ print("done")
 """
 
 
-def test_work_in_one_piece_shows_that_it_goes_on_and_leaves_nothing_behind() -> None:
+def test_work_in_one_piece_shows_that_it_continues_and_leaves_nothing_behind() -> None:
     screen = on_terminal(sys.executable, "-c", WAITING)
     assert screen.out.index("forking") < screen.out.index("done")
     assert "rewinding" not in screen.out

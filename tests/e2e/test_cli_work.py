@@ -158,7 +158,7 @@ def test_lists_are_there_as_json_lines(store: WorkStore, run: Run) -> None:
         assert run(*words, "--json", "--jsonl").code == 2
 
 
-def test_no_sessions_are_no_error(run: Run) -> None:
+def test_no_sessions_are_not_an_error(run: Run) -> None:
     code, out, err = run("list")
     assert (code, out) == (0, "")
     assert err.startswith("No work sessions found in ")

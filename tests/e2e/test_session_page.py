@@ -93,7 +93,7 @@ def test_a_line_of_another_process_is_visible_within_300_ms(tmp_path: Path, page
         assert sorted(took)[len(took) // 2] < 0.3, took
 
 
-def test_a_lost_connection_is_said_and_the_page_goes_on_after_it(tmp_path: Path, page: Any) -> None:
+def test_a_lost_connection_is_said_and_the_page_continues_after_it(tmp_path: Path, page: Any) -> None:
     running = write(tmp_path / "home", "running", "Running", turn(1))
     with serving(tmp_path, "--no-open") as process:
         opened(page, process, "Running")

@@ -86,7 +86,7 @@ def test_the_face_is_exactly_this() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(FACE) - {"__version__"}))
-def test_every_name_is_what_its_room_calls_it(name: str) -> None:
+def test_every_name_matches_its_package(name: str) -> None:
     value = getattr(sessionary, name)
     assert value.__name__ == name
     assert value is getattr(sys.modules[value.__module__], name)
@@ -146,7 +146,7 @@ def test_importing_the_hybrid_store_loads_no_driver() -> None:
     assert loaded_after(code) & (SYNC - {"msgspec", "yaml"}) == set()
 
 
-def test_a_local_hybrid_store_loads_nothing_that_speaks_to_another_side() -> None:
+def test_a_local_hybrid_store_loads_no_remote() -> None:
     code = "from sessionary import HybridSessionStore; HybridSessionStore('x').list_sessions()"
     assert loaded_after(code) & (SYNC - {"msgspec"}) == set()
 

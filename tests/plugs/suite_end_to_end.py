@@ -62,7 +62,7 @@ def sync(home: Path, server: MemoryServer) -> Engine:
     return Engine(layout, server.remote(), state_dir=state, projects=Repositories({}), quiet=0)
 
 
-def test_an_agent_is_killed_resumes_is_repaired_and_goes_on_elsewhere(
+def test_an_agent_is_killed_resumes_is_repaired_and_continues_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -104,7 +104,7 @@ def test_the_contracts_that_its_own_saver_passes(tmp_path: Path) -> None:
     assert sum(one.tests_passed for one in report.results.values()) == 58
 
 
-def test_a_graph_goes_on_in_another_saver(folder: Path) -> None:
+def test_a_graph_continues_in_another_saver(folder: Path) -> None:
     assert ask(talk(DurableSaver(folder)), "a") == ["a", "answer 1"]
     assert ask(talk(DurableSaver(folder)), "b") == ["a", "answer 1", "b", "answer 3"]
 

@@ -217,7 +217,7 @@ async def ask(store: Any, text: str) -> str:
     return str(result.output)
 
 
-def test_an_agent_goes_on_in_another_store(folder: Path) -> None:
+def test_an_agent_continues_in_another_store(folder: Path) -> None:
     assert (
         asyncio.run(ask(DurableConversationStore(folder), "Fix the login race"))
         == "You said Fix the login race"

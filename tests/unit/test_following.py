@@ -64,7 +64,7 @@ def test_only_what_was_added_is_read(tmp_path: Path, path: Path) -> None:
     assert fs.bytes_read < len(long[199]) + 65536
 
 
-def test_a_session_that_was_rewound_goes_on_with_what_is_new(tmp_path: Path, path: Path) -> None:
+def test_a_session_that_was_rewound_continues_with_what_is_new(tmp_path: Path, path: Path) -> None:
     path.write_text("".join(LINES))
     seen: list[str] = []
     stop, rounds = threading.Event(), 0

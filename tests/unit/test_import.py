@@ -139,7 +139,7 @@ def test_an_interrupted_import_is_finished_by_the_next(
     assert [one["content"] for one in items_of(workspace, "one")] == list("abcde")
 
 
-def test_a_session_that_went_on_here_is_not_mixed_with_the_source(
+def test_a_session_that_continued_here_is_not_mixed_with_the_source(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     path = openai_database(tmp_path, item("a"))

@@ -57,7 +57,7 @@ def test_the_beginning_of_an_id_wins_over_a_name(tmp_path: Path, workspace: Work
     assert workspace.find("9a0c").session_id == SECOND
 
 
-def test_a_name_means_the_session_of_a_person_before_that_of_a_sub_agent(
+def test_a_name_means_the_session_of_a_user_before_that_of_a_sub_agent(
     tmp_path: Path, workspace: Workspace
 ) -> None:
     make(tmp_path, FIRST, name="Same")

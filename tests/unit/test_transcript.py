@@ -38,7 +38,7 @@ def blocks(*kinds: str) -> list[dict[str, Any]]:
         user(7),
     ],
 )
-def test_a_person_spoke(message: dict[str, Any]) -> None:
+def test_a_user_spoke(message: dict[str, Any]) -> None:
     assert is_real_user(message)
 
 

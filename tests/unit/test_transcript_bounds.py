@@ -30,7 +30,7 @@ TALK: list[Any] = [
 ]
 
 
-def test_transcript_begin_where_a_person_speaks() -> None:
+def test_transcript_begin_where_a_user_speaks() -> None:
     assert boundaries(TALK) == [2, 6]
     assert boundaries([]) == []
 

@@ -249,7 +249,7 @@ def streamed(messages: list[Any]) -> Diagnosis:
 
 
 @given(conversations(), st.integers(0, 9))
-def test_a_diagnosis_stored_at_any_message_goes_on_from_there(messages: list[Any], cut: int) -> None:
+def test_a_diagnosis_stored_at_any_message_continues_from_there(messages: list[Any], cut: int) -> None:
     before = streamed(messages[:cut])
     try:
         state = msgspec.msgpack.encode(before)

@@ -133,7 +133,7 @@ def test_an_open_call_is_dropped_if_that_is_wanted() -> None:
     ]
 
 
-def test_a_turn_that_was_interrupted_gets_an_end_before_a_person_goes_on() -> None:
+def test_a_turn_that_was_interrupted_gets_an_end_before_a_user_continues() -> None:
     talk = [user(), amplifier("a"), tool("a"), user(REMINDER), user("so?"), amplifier("b")]
     messages, changes = done(talk)
     assert [each["role"] for each in messages] == [
@@ -153,7 +153,7 @@ def test_the_last_turn_gets_an_end_only_if_that_is_wanted() -> None:
     assert diagnosis_of(messages)["status"] == "healthy"
 
 
-def test_a_person_who_speaks_beside_the_results_needs_no_end() -> None:
+def test_a_user_who_speaks_beside_the_results_needs_no_end() -> None:
     talk = [user(), anthropic("a"), answered("a", text="stop"), user("and"), said()]
     assert mend(talk).changes == []
 
@@ -259,7 +259,7 @@ def test_a_repeated_id_that_is_open_gets_a_result_of_its_new_name() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "a", 5, {}, [None, 3]])
-def test_calls_that_are_no_list_of_calls_go(value: Any) -> None:
+def test_calls_that_are_not_a_list_of_calls_go(value: Any) -> None:
     messages, changes = done([user(), {**said(), "tool_calls": value}])
     assert messages == [user(), said()]
     assert changes == [(1, "removed_tool_calls", ())]

@@ -88,7 +88,7 @@ def test_a_made_up_block_joins_those_of_its_siblings() -> None:
     assert len(kept) == 3
 
 
-def test_a_made_up_message_does_not_come_behind_a_person() -> None:
+def test_a_made_up_message_does_not_come_behind_a_user() -> None:
     mixed = answered("a", text="stop that")
     talk = [user(), amplifier("z"), tool("z"), amplifier("a", "b"), tool("a", "x"), mixed]
     kept = slice_to_turn(talk, 2)
@@ -96,7 +96,7 @@ def test_a_made_up_message_does_not_come_behind_a_person() -> None:
     assert kept[5]["tool_call_id"] == "b"
 
 
-def test_where_a_person_goes_on_the_turn_gets_an_end() -> None:
+def test_where_a_user_continues_the_turn_gets_an_end() -> None:
     talk = [user(), amplifier("a"), user(REMINDER), user("so?"), said()]
     kept = slice_to_turn(talk, 2)
     assert [each["role"] for each in kept] == [

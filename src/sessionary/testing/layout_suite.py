@@ -206,7 +206,7 @@ class LayoutTests(ABC):
         for message in (one for one in layout.read(ref) if isinstance(one, Message)):
             assert message.text.splitlines()[-1].encode() in layout.raw(ref, message.place)
 
-    def test_reading_goes_on_from_the_cursor(self, tmp_path: Path) -> None:
+    def test_reading_continues_from_the_cursor(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
         self.put_session(tmp_path, "one", [record(n) for n in range(6)])
         ref = self.refs(tmp_path)["one"]

@@ -278,7 +278,7 @@ class RemoteTests(ABC):
         assert found == ["a-00000001-f"]
         assert list(stats_of(self.remote(), "nothing")) == []
 
-    def test_a_list_that_goes_on_has_the_rest(self) -> None:
+    def test_a_list_that_continues_has_the_rest(self) -> None:
         names = [f"a-{n:08}-f" for n in range(12)]
         self.put(*names)
         page = self.remote().list_blocks(SPACE, "", "~", names[4])

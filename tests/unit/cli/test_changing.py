@@ -7,7 +7,7 @@ from sessionary.cli import changing, output
 
 @pytest.mark.parametrize("width", [20, 33, 80])
 @pytest.mark.parametrize("lead", ["", "    "])
-def test_a_word_that_is_too_long_goes_on_without_a_blank(
+def test_a_word_that_is_too_long_continues_without_a_blank(
     width: int, lead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = "/home/ada/.amplifier/projects/-home-ada-shop/sessions/3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"

@@ -82,7 +82,7 @@ def test_calls_without_an_id_wait_for_no_result() -> None:
     assert lines == ["Agent", "▸ a", "  │ of a", "▸ b", "▸ c"]
 
 
-def test_results_and_words_in_one_message_of_a_person() -> None:
+def test_results_and_words_in_one_message_of_a_user() -> None:
     content = [
         {"type": "tool_result", "tool_use_id": "t", "content": "out"},
         {"type": "text", "text": "Go on."},
@@ -110,7 +110,7 @@ def test_silent_entries_take_one_line_each_unless_all_is_wanted() -> None:
     ]  # fmt: skip
 
 
-def test_a_person_without_words_is_shown_by_what_was_sent() -> None:
+def test_a_user_without_words_is_shown_by_what_was_sent() -> None:
     assert page({"role": "user", "content": [{"type": "image"}, {"type": "file"}]})[-1] == "[image] [file]"
     assert page({"role": "user"})[-1] == "(no text)"
 

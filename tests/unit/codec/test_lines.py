@@ -117,7 +117,7 @@ def test_a_whole_last_record_without_newline_is_a_record() -> None:
 
 
 @pytest.mark.parametrize("tail", [b" ", b"\t\r", b"\r"])
-def test_blanks_behind_the_last_newline_are_no_torn_tail(tail: bytes) -> None:
+def test_blanks_behind_the_last_newline_are_not_a_torn_tail(tail: bytes) -> None:
     reading = read(CLEAN + tail)
     assert numbers(reading) == list(range(8))
     assert (reading.torn, reading.end, reading.strict) == (False, len(CLEAN), True)

@@ -244,7 +244,7 @@ def test_one_operation_at_a_time(folder: Path) -> None:
     assert state(folder) == OLD
 
 
-def test_strangers_in_the_folder_are_no_entries(folder: Path) -> None:
+def test_strangers_in_the_folder_are_not_entries(folder: Path) -> None:
     change(folder)
     (folder / ".undo" / "note.txt").write_text("hello")
     (folder / ".undo" / "empty").mkdir()

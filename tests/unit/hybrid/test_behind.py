@@ -210,7 +210,7 @@ def test_another_program_that_synchronises_is_not_waited_for_behind_the_back(
     assert one.sync().pushed == 1
 
 
-def test_a_session_that_the_other_side_refuses_stays_unsent(machine: Make, server: MemoryServer) -> None:
+def test_a_session_that_the_remote_refuses_stays_unsent(machine: Make, server: MemoryServer) -> None:
     class Choosy:
         """Takes all sessions but one."""
 
@@ -473,7 +473,7 @@ def test_a_local_store_has_nothing_to_send(tmp_path: Path, server: MemoryServer)
             }
 
 
-def test_a_store_has_one_other_side(tmp_path: Path, server: MemoryServer) -> None:
+def test_a_store_has_one_remote(tmp_path: Path, server: MemoryServer) -> None:
     from sessionary import CosmosConfig
 
     config = CosmosConfig("http://127.0.0.1:1/", "db", "box")

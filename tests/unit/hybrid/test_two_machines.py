@@ -17,7 +17,7 @@ from tests.unit.hybrid.conftest import Machine, say
 Make = Callable[..., Machine]
 
 
-def test_what_one_machine_saves_another_goes_on_with(machine: Make) -> None:
+def test_what_one_machine_saves_another_continues_with(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     one.write("hello", "there")
     sent = one.sync()

@@ -70,7 +70,7 @@ def test_names_of_copies(name: str, original: str, label: str) -> None:
         "transcript.copy.jsonl",
     ],
 )
-def test_names_that_are_no_copies(name: str) -> None:
+def test_names_that_are_not_copies(name: str) -> None:
     assert copy_of(name, ALL) is None
 
 
@@ -152,7 +152,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_copy_that_goes_on_hides_data_and_is_taken(home: Path) -> None:
+def test_a_copy_that_continues_hides_data_and_is_taken(home: Path) -> None:
     copy = put_copy(home, "transcript (1).jsonl", line("three"))
     (problem,) = problems_at(home)
     assert (problem.severity, problem.path) == (Severity.hides_data, str(copy))
@@ -226,7 +226,7 @@ def test_fields_of_a_metadata_copy_are_merged(home: Path) -> None:
     assert json.loads(Path(done.kept).read_bytes())["name"] == "other", "the other is kept"
 
 
-def test_the_fields_of_the_copy_stand_if_its_conversation_went_on(home: Path) -> None:
+def test_the_fields_of_the_copy_stand_if_its_conversation_continued(home: Path) -> None:
     put_copy(home, "transcript (1).jsonl", line("three"))
     document = json.loads((folder_in(home) / "metadata.json").read_bytes())
     (folder_in(home) / "metadata (1).json").write_text(json.dumps({**document, "name": "other"}))

@@ -372,7 +372,7 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_session(home: Path, make
     assert ("unreadable_file", "stops_resume") in codes(found["closed"].problems)
 
 
-def test_what_cannot_be_read_at_all_is_an_error_of_those_who_ask_for_it(home: Path, make: Make) -> None:
+def test_what_cannot_be_read_at_all_is_an_error_for_its_callers(home: Path, make: Make) -> None:
     folder = make()
     (ref,) = AmplifierLayout(home).discover()
     with pytest.raises(StorageFailed, match="Failed to read"):

@@ -280,7 +280,7 @@ def test_each_name_of_a_secret_counts_in_any_case(name: str) -> None:
     assert redact({name: "x", name.upper(): "y"}) == {name: REDACTED, name.upper(): REDACTED}
 
 
-def test_keys_that_are_no_text_hide_nothing() -> None:
+def test_keys_that_are_not_text_hide_nothing() -> None:
     assert redact({1: "one", None: {"token": "t"}}) == {"1": "one", "null": {"token": REDACTED}}  # type: ignore[dict-item]
 
 

@@ -109,7 +109,7 @@ def test_a_time_far_in_the_future_does_not_keep_a_session_open_for_ever(folder: 
     assert why(folder, now=now + 91) is None
 
 
-def test_who_left_in_good_order_leaves_nothing_to_wait_for(folder: Path) -> None:
+def test_a_clean_exit_leaves_nothing_to_wait_for(folder: Path) -> None:
     presence = Presence()
     presence.enter(str(folder))
     now = time.time()

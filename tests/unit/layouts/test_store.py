@@ -113,7 +113,7 @@ def test_empty_ids(store: Any, bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", ["../x", "a/b", "a\\b", ".", ".."])
-def test_paths_are_no_ids(store: Any, base: Any, bad: Any) -> None:
+def test_paths_are_not_ids(store: Any, base: Any, bad: Any) -> None:
     calls: tuple[Any, ...] = (lambda: store.save(bad, [], {}), lambda: store.update_metadata(bad, {}))
     for call in calls:
         with pytest.raises(ValueError, match="Invalid session_id: ") as caught:
@@ -834,7 +834,7 @@ def test_cleanup_judges_by_the_newest_file_and_spares_parents_and_strangers(stor
     assert store.undo() == "old"
 
 
-def test_cleanup_goes_on_past_what_it_cannot_name(store: Any, base: Any) -> None:
+def test_cleanup_continues_past_what_it_cannot_name(store: Any, base: Any) -> None:
     (base / "a\\b").mkdir(parents=True)
     (base / "a\\b" / "events.jsonl").touch()
     store.save("old", [say("x")], META)

@@ -202,7 +202,7 @@ def test_a_save_of_a_process_that_knew_the_longer_session_loses_nothing(session:
     assert other.load(ID)[0] == [*MESSAGES, SINCE]
 
 
-def test_the_same_process_goes_on_appending_after_a_rewind(session: Path) -> None:
+def test_the_same_process_continues_appending_after_a_rewind(session: Path) -> None:
     store = SessionStore(session.parent)
     store.append(ID, [SINCE])
     store.rewind(ID, 1)

@@ -378,7 +378,7 @@ def test_bad_files_are_moved_aside_on_request_and_nothing_else_is(tmp_path: Path
     assert mailbox.consume(echo).problems == []
 
 
-def test_names_that_are_no_messages_are_not_looked_at(tmp_path: Path) -> None:
+def test_names_that_are_not_messages_are_not_looked_at(tmp_path: Path) -> None:
     put(tmp_path, "a")
     folder = tmp_path / "breadcrumbs" / "0"
     for name in (".hidden.json", "x.json.tmp", "notes.txt"):

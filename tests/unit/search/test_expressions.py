@@ -57,7 +57,7 @@ def test_an_operator_without_a_word(expression: str) -> None:
         parsed(split(expression), Needle)
 
 
-def test_no_words_are_no_alternative() -> None:
+def test_empty_words_are_not_an_alternative() -> None:
     assert parsed([], Needle) == ()
 
 

@@ -162,7 +162,7 @@ def test_runs_of_blanks_are_one_blank() -> None:
     assert spans("race  condition", "the race\n\tcondition") == [(4, 18)]
 
 
-def test_other_lines_are_no_candidates() -> None:
+def test_other_lines_are_not_candidates() -> None:
     needle = Needle("lock")
     assert candidates(b'{"content":"nothing \\u001b[31m \\u00e9"}', needle) == []
     assert candidates(b'{"content":"a LOCK"}', needle) == [b'{"content":"a LOCK"}']
@@ -178,7 +178,7 @@ def test_what_has_no_plain_character_makes_every_line_a_candidate() -> None:
         assert ByteFilter(needles)(b"a\nb\n")
 
 
-def test_bytes_that_are_no_text_hide_nothing_behind_them() -> None:
+def test_bytes_that_are_not_text_hide_nothing_behind_them() -> None:
     assert ByteFilter([Needle("needle")])(b'\xf0\n{"content":"needle"}\n')
     assert ByteFilter([Needle("needle")])(b'\xff\xe2\n{"content":"NEEDLE"}\n')
 

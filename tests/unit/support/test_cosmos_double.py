@@ -46,7 +46,7 @@ def rows(box: ContainerProxy, query: str, pk: str = "p", **options: Any) -> list
     return list(box.query_items(query, partition_key=pk, **options))
 
 
-def test_who_does_not_sign_is_refused(double: CosmosDouble) -> None:
+def test_an_unsigned_request_is_refused(double: CosmosDouble) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(f"{double.endpoint}dbs/db", timeout=10)
     assert caught.value.code == 401

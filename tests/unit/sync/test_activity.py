@@ -79,7 +79,7 @@ def test_pulled_sessions_keep_their_order_and_their_age(world: World) -> None:
         assert modified(laptop, session) == modified(desk, session) == ago(days=days)
 
 
-def test_a_session_that_went_on_elsewhere_is_as_new_as_it_is_there(world: World) -> None:
+def test_a_session_that_continued_elsewhere_is_as_new_as_it_is_there(world: World) -> None:
     desk, laptop = world.devices
     world.say(desk, "one")
     age(desk, "one", ago(days=9))

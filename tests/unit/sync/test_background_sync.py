@@ -190,7 +190,7 @@ def test_closing_waits_no_longer_than_it_says() -> None:
     assert not thread.is_alive()
 
 
-def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
+def test_closing_does_not_retry_a_remote_that_did_not_answer_just_now() -> None:
     tries: list[int] = []
 
     def carry(batch: list[str]) -> Delivered:

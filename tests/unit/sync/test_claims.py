@@ -342,7 +342,7 @@ def test_a_block_that_has_more_bytes_than_what_it_claims_can_need_is_refused(siz
         unpack("block", stored + bytes(room + 1))
 
 
-def test_a_block_of_nonsense_stands_in_the_way_only_of_who_needs_it(tmp_path: Path) -> None:
+def test_an_invalid_block_fails_only_the_readers_that_need_it(tmp_path: Path) -> None:
     server = MemoryServer()
     part = put(server, [b"one\n", b"two\n"])
     server.remote().put_block(SPACE, block_id(KEY, 1, "0" * 32), b"nonsense")

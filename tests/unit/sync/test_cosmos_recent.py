@@ -110,7 +110,7 @@ def test_an_empty_list_is_asked_for_again() -> None:
 # -- from one process to the next
 
 
-def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
+def test_the_next_process_continues_from_what_was_listed(tmp_path: Path) -> None:
     cache = CacheFile(str(tmp_path / "heads"))
     RecentHeads(("me",), cache).listed(None, [head("a", 1000), head("b", 2000)], None, NOW)
     second = RecentHeads(("me",), cache)
@@ -256,7 +256,7 @@ def test_a_head_that_is_found_missing_means_that_everything_is_listed_again(
     later.close()
 
 
-def test_who_asks_for_all_anew_gets_them_from_the_service_and_not_from_what_was_kept(bench: Bench) -> None:
+def test_a_full_refresh_reads_from_the_service_and_not_from_the_cache(bench: Bench) -> None:
     remote, theirs, double = bench.connect(), bench.connect(), double_of(bench).double
     etag = remote.swap_head("a", b"old", None)
     assert [one.data for one in heads_of(remote)] == [b"old"]
@@ -268,7 +268,7 @@ def test_who_asks_for_all_anew_gets_them_from_the_service_and_not_from_what_was_
     assert [one.data for one in heads_of(remote)] == [b"new"]
 
 
-def test_what_changes_on_a_page_that_was_read_while_the_list_goes_on_is_found_by_the_next(
+def test_what_changes_on_a_page_that_was_read_while_the_list_continues_is_found_by_the_next(
     bench: Bench,
 ) -> None:
     mine, theirs, double = bench.connect(), bench.connect(), double_of(bench).double

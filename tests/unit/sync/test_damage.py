@@ -165,7 +165,7 @@ def test_a_document_that_is_not_worse_than_before() -> None:
     assert why(WORK, "session.json", b'{"session_id": "one"}', bad) is not None
 
 
-def test_a_newer_version_and_a_wrong_clock_are_no_damage(tmp_path: Path) -> None:
+def test_a_newer_version_and_a_wrong_clock_are_not_damage(tmp_path: Path) -> None:
     good = documents(tmp_path)[FEATURE]["state.yaml"]
     assert why(FEATURE, "state.yaml", good, good.replace(b"1.0", b"2.0")) is None
     assert why(FEATURE, "state.yaml", good, good.replace(b"2025-01-31", b"2024-01-31", 1)) is None

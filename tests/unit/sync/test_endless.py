@@ -104,7 +104,7 @@ def test_a_remote_that_gets_somewhere_is_followed_to_its_end() -> None:
     assert [head.name for head in heads_of(remote)] == ids
 
 
-def test_who_has_enough_asks_for_no_further_page(server: MemoryServer) -> None:
+def test_a_caller_that_stops_early_requests_no_further_page(server: MemoryServer) -> None:
     remote = Endless(server, new_token)
     assert len(list(islice(heads_of(remote), 2))) == 2
     assert remote.calls == 1

@@ -111,9 +111,7 @@ def test_an_open_session_is_announced_and_not_touched(world: World) -> None:
 
 
 @pytest.mark.parametrize("here", ["as agreed", "gone on", "trashed there"])
-def test_a_session_that_is_opened_while_the_other_side_is_asked_is_not_touched(
-    here: str, world: World
-) -> None:
+def test_a_session_that_is_opened_while_the_remote_is_asked_is_not_touched(here: str, world: World) -> None:
     both_have(world)
     world.say(world.devices[0], "one", 1)
     if here == "trashed there":
@@ -220,7 +218,7 @@ def test_many_sessions_that_vanish_at_once_are_held_back(world: World) -> None:
     assert not any(decode(*record[:2]).deleted for record in heads_of(world.remote()))
 
 
-def test_a_lost_memory_of_the_other_side_costs_time_and_nothing_else(world: World) -> None:
+def test_a_lost_memory_of_the_remote_costs_time_and_nothing_else(world: World) -> None:
     both_have(world)
     for path in world.devices[0].state.glob("*.json"):
         path.unlink()
@@ -254,7 +252,7 @@ def test_a_head_cannot_write_outside_the_session(world: World, name: str) -> Non
     assert world.devices[1].names() == []
 
 
-def test_torn_bytes_here_are_kept_when_the_other_side_goes_on(world: World) -> None:
+def test_torn_bytes_here_are_kept_when_the_remote_continues(world: World) -> None:
     both_have(world)
     path = world.devices[1].sessions / "one" / "transcript.jsonl"
     with open(path, "ab") as file:

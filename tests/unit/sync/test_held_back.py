@@ -196,7 +196,7 @@ def test_a_pull_or_status_before_any_push_reports_it_too(world: World) -> None:
         assert only(report).standing is SyncStatus.HELD_BACK
 
 
-def test_the_device_with_the_good_version_goes_on(world: World) -> None:
+def test_the_device_with_the_good_version_continues(world: World) -> None:
     a, b = world.devices
     emptied(path(a))
     push(world, 0)
@@ -358,7 +358,7 @@ def test_a_damaged_version_that_comes_in_is_refused_and_laid_beside(
     assert Path(outcome.held[0].other).name.startswith(f"{TRANSCRIPT}.conflict-")
 
 
-def test_a_refused_version_is_reported_until_it_is_settled_and_laid_down_once(world: World) -> None:
+def test_a_refused_version_is_reported_until_it_is_settled_and_written_once(world: World) -> None:
     b = world.devices[1]
     spoil_remote(world, emptied)
     pull(world, 1)
@@ -384,7 +384,7 @@ def test_a_refused_document_does_not_keep_the_conversation_from_coming(world: Wo
     assert path(b).read_bytes() == path(a).read_bytes()
 
 
-def test_a_device_that_has_gone_on_is_not_parted_by_a_damaged_version(world: World) -> None:
+def test_a_device_that_has_continued_is_not_parted_by_a_damaged_version(world: World) -> None:
     b = world.devices[1]
     world.say(b, ID, 2)
     good = path(b).read_bytes()

@@ -87,7 +87,7 @@ def in_block(remote: Remote, space: str, name: str, kind: str, data: bytes, stor
 @pytest.mark.parametrize(
     "ledger", ["../../../../../evil", "/tmp/evil", "a\0b", "session.json", "", "x" * 300]
 )
-def test_an_owner_is_laid_down_beside_a_ledger_and_nowhere_else(
+def test_an_owner_is_written_beside_a_ledger_and_nowhere_else(
     ledger: str, kind: str, tmp_path: Path, remote: Remote
 ) -> None:
     devices = begun(tmp_path, remote, kind)

@@ -195,7 +195,7 @@ class Twice(MemoryRemote):
         return BlockPage((*page.blocks, *page.blocks), page.following)
 
 
-def test_a_block_that_comes_twice_is_laid_down_once(tmp_path: Path) -> None:
+def test_a_block_that_comes_twice_is_written_once(tmp_path: Path) -> None:
     server = MemoryServer()
     (tmp_path / "log").write_bytes(b"one\n")
     part = push(tmp_path / "log", server)

@@ -244,7 +244,9 @@ def test_a_pull_writes_through_no_link(kind: str, name: str, dangles: bool, tmp_
 
 
 @pytest.mark.parametrize(("kind", "name"), EACH)
-def test_when_the_file_takes_the_place_of_its_link_all_goes_on(kind: str, name: str, tmp_path: Path) -> None:
+def test_when_the_file_takes_the_place_of_its_link_all_continues(
+    kind: str, name: str, tmp_path: Path
+) -> None:
     case = Case(tmp_path, kind)
     link = case.folder(0, "one") / name
     target = case.move_out(link)
@@ -262,7 +264,7 @@ def test_when_the_file_takes_the_place_of_its_link_all_goes_on(kind: str, name: 
     assert mine == theirs
 
 
-def test_a_conversation_that_went_on_at_both_sides_stays_where_its_label_is_linked(tmp_path: Path) -> None:
+def test_a_conversation_continued_on_both_sides_stays_where_its_label_is_linked(tmp_path: Path) -> None:
     case = Case(tmp_path, AGENT)
     link = case.folder(0, "one") / "metadata.json"
     target = case.move_out(link)

@@ -62,7 +62,7 @@ def test_a_rename_here_and_a_turn_there_both_survive(first: int, world: World) -
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_of_a_field_that_both_changed_the_side_wins_whose_conversation_went_on(
+def test_of_a_field_that_both_changed_the_side_wins_whose_conversation_continued(
     first: int, world: World
 ) -> None:
     desk, laptop = world.devices
@@ -78,7 +78,7 @@ def test_of_a_field_that_both_changed_the_side_wins_whose_conversation_went_on(
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_where_no_conversation_went_on_the_remote_wins(first: int, world: World) -> None:
+def test_where_no_conversation_continued_the_remote_wins(first: int, world: World) -> None:
     desk, laptop = world.devices
     change(desk, name="of the desk", desk=1)
     change(laptop, name="of the laptop", laptop=1)

@@ -240,7 +240,7 @@ def test_a_message_that_is_still_being_written_is_not_sent(tmp_path: Path, serve
 
 
 @pytest.mark.parametrize(("keep", "text"), [("mine", "# here\n"), ("theirs", "# there\n")])
-def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, server: MemoryServer) -> None:
+def test_a_user_decides_about_the_list(keep: str, text: str, tmp_path: Path, server: MemoryServer) -> None:
     world = world_of(FEATURE, tmp_path, server)
     a, b = world.devices
     (a.features / LIST).write_text("active_features: []\n")
@@ -263,7 +263,7 @@ def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, s
         engine.resolve(ref, keep)
 
 
-def test_both_lists_wait_for_a_person_though_none_was_ever_agreed_on(
+def test_both_lists_wait_for_a_user_though_none_was_ever_agreed_on(
     tmp_path: Path, server: MemoryServer
 ) -> None:
     world = world_of(FEATURE, tmp_path, server)
@@ -304,7 +304,7 @@ def test_a_long_list_is_compared_on_a_machine_that_remembers_nothing(
     assert reported.beside == (Beside(LIST, str(a.features / LIST), None),)
 
 
-def test_what_waits_is_not_known_while_the_other_side_does_not_answer(
+def test_what_waits_is_not_known_while_the_remote_does_not_answer(
     tmp_path: Path, server: MemoryServer
 ) -> None:
     world = world_of(FEATURE, tmp_path, server)

@@ -131,7 +131,7 @@ def text_of(world: World, at: int) -> str:
     return (world.devices[at].sessions / "one" / "transcript.jsonl").read_text()
 
 
-def test_the_other_side_has_exactly_the_black_text(tmp_path: Path, server: MemoryServer) -> None:
+def test_the_remote_has_exactly_the_black_text(tmp_path: Path, server: MemoryServer) -> None:
     world = redacting(tmp_path, server)
     world.devices[0].write("one", [f"my key is {KEY}", "and no more"])
     reported(world, 0, "push")

@@ -302,7 +302,7 @@ class Refusing(MemoryRemote):
         raise RemoteError("you may not do that")
 
 
-def test_who_may_not_remove_changes_nothing(place: Place) -> None:
+def test_a_role_that_may_not_remove_changes_nothing(place: Place) -> None:
     place.share()
     place.world.take_back(place.a.trash("one"))
     place.push(place.a)
@@ -313,7 +313,7 @@ def test_who_may_not_remove_changes_nothing(place: Place) -> None:
     assert (place.blocks(), place._heads()) == (before, heads)
 
 
-def test_who_may_not_remove_what_is_left_over_leaves_nothing_to_be_finished(place: Place) -> None:
+def test_a_role_that_may_not_remove_leftovers_leaves_nothing_to_be_finished(place: Place) -> None:
     space = place.share()
     place.server.remote().put_block(space, LOST, b"left over")
     place.wait(31)
@@ -354,7 +354,7 @@ def test_what_is_younger_than_an_hour_can_never_be_asked_for(place: Place) -> No
         place.b.remover(place.server.remote(), older=LEAST - timedelta(seconds=1))
 
 
-def test_a_fork_of_what_is_gone_from_the_other_side_by_now_is_whole_there(place: Place) -> None:
+def test_a_fork_of_what_is_gone_from_the_remote_by_now_is_whole_there(place: Place) -> None:
     place.share()
     place.world.fork(place.a, "one", "fork", 4)
     place.world.take_back(place.b.trash("one")[4:])

@@ -191,7 +191,7 @@ def test_a_remote_that_was_put_back_is_reported_and_brought_up_again(tmp_path: P
     world.check()
 
 
-def test_a_device_whose_state_the_remote_never_had_sees_that_both_went_on(
+def test_a_device_whose_state_the_remote_never_had_sees_that_both_continued(
     tmp_path: Path, store: BackedUp
 ) -> None:
     world, a, b, _ = three(tmp_path, store)

@@ -118,7 +118,7 @@ def test_lines_that_the_same_device_brings_back_are_not_reported_as_those_of_ano
     assert BACK not in run(world, 0, "pull").note
 
 
-def test_a_rewind_that_stands_is_not_reported_again_when_the_conversation_goes_on(world: World) -> None:
+def test_a_rewind_that_stands_is_not_reported_again_when_the_conversation_continues(world: World) -> None:
     a, b = world.devices
     rewind(world, a)
     run(world, 0, "push")

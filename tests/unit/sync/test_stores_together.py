@@ -75,7 +75,7 @@ def test_a_message_under_the_name_of_one_that_was_given_up_is_delivered(world: P
         assert sorted(line["result"]["prompt"] for line in log(here)) == ["y", "z"]
 
 
-def test_a_device_that_takes_over_goes_on_where_the_other_one_stopped(world: PolicyWorld) -> None:
+def test_a_device_that_takes_over_continues_where_the_other_one_stopped(world: PolicyWorld) -> None:
     a, b = world.devices
     session = WorkStore(a.work).create("work_task").session_id
     put(a.work / session, "one", number=1)
@@ -90,7 +90,7 @@ def test_a_device_that_takes_over_goes_on_where_the_other_one_stopped(world: Pol
         Mailbox(a.work / session).consume(echo)
 
 
-def test_features_of_two_devices_are_sound_and_can_be_gone_on_with(world: PolicyWorld) -> None:
+def test_features_of_two_devices_are_sound_and_can_be_continued(world: PolicyWorld) -> None:
     a, b = world.devices
     one, two = FeatureStore(a.project), FeatureStore(b.project)
     feature = one.create("app-2026-03-01")
@@ -115,7 +115,7 @@ def test_features_of_two_devices_are_sound_and_can_be_gone_on_with(world: Policy
     assert one.task(feature, "t1", "in_progress")
 
 
-def test_features_that_two_devices_began_are_both_there_and_their_lists_wait_for_a_person(
+def test_features_that_two_devices_began_are_both_there_and_their_lists_wait_for_a_user(
     world: PolicyWorld,
 ) -> None:
     a, b = world.devices

@@ -179,7 +179,7 @@ def test_a_line_that_is_like_a_heading_begins_no_chat(home: Path, line: str) -> 
     assert "aider chat" in reported(home, BEGIN + prompt("Go") + answer(line))[-1][1]
 
 
-def test_headings_and_quotes_of_the_model_are_no_prompts(home: Path) -> None:
+def test_headings_and_quotes_of_the_model_are_not_prompts(home: Path) -> None:
     text = "#### Step one\n\n> a quote\n\n#### Step two"
     assert reported(home, BEGIN + prompt("Go") + answer(text) + prompt("Thanks")) == [
         ("person", "Go"),

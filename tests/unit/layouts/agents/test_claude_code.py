@@ -515,7 +515,7 @@ def test_a_rewind_after_the_cursor_begins_anew(home: Path) -> None:
     assert reader.resets == 1
 
 
-def test_a_response_that_goes_on_after_the_cursor_begins_anew(home: Path) -> None:
+def test_a_response_that_continues_after_the_cursor_begins_anew(home: Path) -> None:
     ref = write(home, *TALK)
     reader = Reader(ClaudeCodeLayout(home), ref)
     reader.go_on()

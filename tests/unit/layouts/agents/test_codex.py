@@ -244,7 +244,7 @@ def test_an_answer_and_a_thought_are_shown_once(home: Path, order: list[str]) ->
     assert [one.text for one in read(home, ref) if one.text] == ["Done."]
 
 
-def test_images_are_named_and_their_marks_are_no_words(home: Path) -> None:
+def test_images_are_named_and_their_marks_are_not_words(home: Path) -> None:
     blocks = [
         {"type": "input_text", "text": '<image name="a.png">'},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
@@ -421,17 +421,17 @@ KNOWN = (
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_known_events_are_no_messages(home: Path, kind: str) -> None:
+def test_known_events_are_not_messages(home: Path, kind: str) -> None:
     assert summary(home, write(home, meta(), event(kind, turn_id="t"))).messages == 0
 
 
 @pytest.mark.parametrize("kind", ["world_state", "inter_agent_communication_metadata", "token_usage_record"])
-def test_known_records_are_no_messages(home: Path, kind: str) -> None:
+def test_known_records_are_not_messages(home: Path, kind: str) -> None:
     assert summary(home, write(home, meta(), record(kind, usage={"input_tokens": 5}))).messages == 0
 
 
 @pytest.mark.parametrize("kind", ["ghost_snapshot", "compaction", "additional_tools"])
-def test_known_items_are_no_messages(home: Path, kind: str) -> None:
+def test_known_items_are_not_messages(home: Path, kind: str) -> None:
     assert summary(home, write(home, meta(), item(kind, encrypted_content="x"))).messages == 0
 
 

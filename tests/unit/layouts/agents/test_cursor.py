@@ -121,7 +121,7 @@ def test_transcripts_of_old_versions(home: Path) -> None:
     assert (user.origin, user.text, agent.origin, agent.text) == (PERSON, "Hi", AGENT, "Look: user: x")
 
 
-def test_files_that_are_no_sessions(home: Path) -> None:
+def test_files_that_are_not_sessions(home: Path) -> None:
     talk(home)
     for name in (
         "projects/p/agent-tools/a.txt",

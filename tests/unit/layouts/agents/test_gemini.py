@@ -196,7 +196,7 @@ def test_notices_and_unknown_records_are_shown(home: Path) -> None:
     assert [(one.role, one.text) for one in found] == [("system", "Trusted"), (None, ""), (None, "")]
 
 
-def test_parts_that_are_no_text_are_kept(home: Path) -> None:
+def test_parts_that_are_not_text_are_kept(home: Path) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
     response = {"functionResponse": {"id": "t9", "name": "x", "response": {"error": "no such file"}}}
     ref = write(home, META, said(1, "user", [picture, {"text": "See"}]), said(2, "user", [response]))

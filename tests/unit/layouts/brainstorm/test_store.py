@@ -382,7 +382,7 @@ def test_the_example_of_a_panel_reads_as_it_says(tmp_path: Path) -> None:
     assert len(found.session["panel_history"][0]["synthesis"]["tensions"]) == 2
 
 
-def test_the_full_example_goes_on(tmp_path: Path) -> None:
+def test_the_full_example_continues(tmp_path: Path) -> None:
     """Section "Example (v1.2)", can be gone on with."""
     put(tmp_path, "feature-auth", golden("feature-auth"))
     store = BrainstormStore(tmp_path)

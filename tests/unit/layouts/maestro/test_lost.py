@@ -131,7 +131,7 @@ def lose(root: Path, name: str, *crumbs: Breadcrumb) -> None:
         (folder / f"{crumb.timestamp}.json").write_text(json.dumps(vars(crumb)))
 
 
-def test_check_reports_breadcrumbs_in_folders_that_are_no_sessions(store: WorkStore, tmp_path: Path) -> None:
+def test_check_reports_breadcrumbs_in_folders_that_are_not_sessions(store: WorkStore, tmp_path: Path) -> None:
     child = store.create("fix", ID).session_id
     lose(tmp_path, child, note("where the original puts it"))  # read as those of the child
     lose(tmp_path, "latest", note("1"))

@@ -280,7 +280,7 @@ def test_a_save_completes_no_session_with_open_children(tmp_path: Path) -> None:
     assert {session.status for session in store.list_sessions()} == {"completed"}
 
 
-def test_an_interrupted_session_may_be_saved_as_completed_by_who_resumed_it_in_memory(tmp_path: Path) -> None:
+def test_an_interrupted_session_resumed_in_memory_may_be_saved_as_completed(tmp_path: Path) -> None:
     store = WorkStore(tmp_path)
     session = store.create("fix", status="interrupted")
     complete_session(resume_session(session))

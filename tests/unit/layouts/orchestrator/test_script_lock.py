@@ -150,7 +150,7 @@ def test_a_lock_is_not_a_part_of_a_feature(store: Any, home: Path, feature: Path
     assert summary_of(layout, ref).size == size
 
 
-def test_a_list_goes_on_while_a_feature_is_written(store: Any, home: Path, feature: Path) -> None:
+def test_a_list_continues_while_a_feature_is_written(store: Any, home: Path, feature: Path) -> None:
     """A lock or a temporary file may be gone between its name and a look at it."""
 
     class Gone(WrappedFs):

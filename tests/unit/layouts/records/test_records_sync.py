@@ -166,7 +166,7 @@ def test_of_a_session_that_both_continued_both_versions_are_kept(devices: tuple[
     assert not summary_of(a.layout, ref).nested
 
 
-def test_an_open_journal_goes_on_with_what_was_pulled(devices: tuple[Device, Device]) -> None:
+def test_an_open_journal_continues_with_what_was_pulled(devices: tuple[Device, Device]) -> None:
     a, b = devices
     add(a.journal(), "first")
     a.push()
