@@ -38,7 +38,7 @@ class _Far(WrappedRemote):
     def call(self, verb: str, *arguments: Any) -> Any:
         time.sleep(self._delay)
         if not self._answers:
-            raise RemoteError("nobody answers", retryable=True)
+            raise RemoteError("no answer", retryable=True)
         return super().call(verb, *arguments)
 
 

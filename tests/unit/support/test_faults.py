@@ -103,7 +103,7 @@ def test_a_killed_process_does_nothing_more(tmp_path: Path) -> None:
     ):
         with pytest.raises(Killed):
             call()
-    fs.mark("a dead process tells nobody anything")
+    fs.mark("a dead process acknowledges nothing")
     assert fs.acked == ()
     assert os.listdir(tmp_path) == ["file"]
     fs.bury()
