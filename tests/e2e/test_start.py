@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 CODE = """
 import sys
@@ -16,17 +19,26 @@ HEAVY = {
     "asyncio", "logging", "markdown_it", "pygments", "rich", "secrets", "socket", "subprocess", "traceback",
     "yaml",
 }  # fmt: skip
-NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "search"} | {
-    f"layouts.amplifier.{name}"
-    for name in ("events", "forks", "moving", "repairing", "saving", "session", "store", "surgery", "trash")
-}
+NOT_FOR_A_LIST = {
+    f"sessionary.{name}" for name in ("disk.transaction", "disk.journal", "disk.lock", "disk.mounts", "search")
+} | {
+    f"sessionary.layouts.amplifier.{name}"
+    for name in (
+        "events", "forks", "project_rename", "repairing", "session", "store", "transactions", "trash", "write_op",
+    )
+}  # fmt: skip
 
 READERS = {
     "stringzilla",
     "sessionary.codec",
     "sessionary.transcript.fold",
     "sessionary.transcript.messages",
-} | {f"sessionary.layouts.amplifier.{name}" for name in ("checking", "conversation", "listing", "recovery")}
+} | {f"sessionary.layouts.amplifier.{name}" for name in ("checking", "header", "reading", "recovery")}
+
+
+@pytest.mark.parametrize("name", sorted(n for n in NOT_FOR_A_LIST | READERS if n.startswith("sessionary.")))
+def test_each_module_named_here_exists(name: str) -> None:
+    assert find_spec(name) is not None
 
 
 def test_a_list_that_reads_no_session_loads_no_reader(tmp_path: Path) -> None:
@@ -48,7 +60,7 @@ def test_a_plain_list_loads_only_what_it_needs(tmp_path: Path) -> None:
     assert "one" in done.stdout
     loaded = set(done.stderr.splitlines()[-1].split())
     assert not loaded & HEAVY
-    assert not loaded & {f"sessionary.{name}" for name in NOT_FOR_A_LIST}
+    assert not loaded & NOT_FOR_A_LIST
 
 
 def test_a_store_does_not_wait_for_forks_and_repairs() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from sessionary.errors import Invalid
 from sessionary.layouts.base import Layout, PartKind
-from sessionary.layouts.fields import Merged
 from sessionary.model import Problem, SessionRef
+
+if TYPE_CHECKING:
+    from sessionary.layouts.fields import Merged  # a list, which never syncs, would load the codec
 
 
 class Policy(Enum):
