@@ -1,6 +1,6 @@
 // The tab Change: each action with what it would do, its confirmation, and its undo.
 import { get, post } from "./api.js";
-import { bytes, copy, el, failed, plural } from "./dom.js";
+import { bytes, copy, el, failed, plural, withCode } from "./dom.js";
 import { drawExport } from "./export.js";
 import { commandLine } from "./resume.js";
 
@@ -20,8 +20,8 @@ export async function drawActions(session, drawer, name) {
   const { names } = await actionsOf(session);
   const place = el("div", { class: "preview" });
   const made = [el("div", { class: "bar", role: "group", "aria-label": "Actions" }, ...names.map((one) => el("button", { title: `${LABELS[one][0]} (${LABELS[one][1]})`, onclick: () => begin(one, session, drawer, place) }, label(one, session)))), place];
-  if (names.length < 2) made.push(el("p", { class: "hint" }, "This server is read-only: `sessionary serve` without --read-only can change sessions."));
-  else if (!names.includes("trash") && !names.includes("fork")) made.push(el("p", { class: "hint" }, own(session, names)));
+  if (names.length < 2) made.push(el("p", { class: "hint" }, ...withCode("This server is read-only: `sessionary serve` without --read-only can change sessions.")));
+  else if (!names.includes("trash") && !names.includes("fork")) made.push(el("p", { class: "hint" }, ...withCode(own(session, names))));
   if (name && names.includes(name)) begin(name, session, drawer, place);
   return made;
 }

@@ -1,6 +1,6 @@
 // The plots of one session, and the board of a feature.
 import { get } from "./api.js";
-import { byId, clock, el, plural, setHtml } from "./dom.js";
+import { byId, clock, el, failed, plural, setHtml } from "./dom.js";
 
 const STATES = { pending: "Pending", in_progress: "In progress", blocked: "Blocked", completed: "Completed" };
 
@@ -21,7 +21,7 @@ export function openPage(title, back, ...links) {
 
 export async function fill(box, path, draw) {
   try { box.replaceChildren(...draw(await get(path))); } catch (error) {
-    box.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null));
+    box.replaceChildren(failed(error));
   }
 }
 

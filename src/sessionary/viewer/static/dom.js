@@ -19,7 +19,10 @@ export function setHtml(element, cleaned) {
   element.innerHTML = policy.createHTML(cleaned);
 }
 
-export const failed = (error) => el("p", { class: "problem", role: "alert" }, error.message, error.hint ? el("span", { class: "hint" }, error.hint) : null);
+// The text as nodes; what stands between backticks, such as a command, becomes code.
+export const withCode = (text) => text.split("`").map((part, number) => (number % 2 ? el("code", {}, part) : part));
+
+export const failed = (error) => el("p", { class: "problem", role: "alert" }, error.message, error.hint ? el("span", { class: "hint" }, ...withCode(error.hint)) : null);
 
 export const byId = (id) => document.getElementById(id);
 

@@ -1,6 +1,6 @@
 // The tab Health: each problem with its bytes, its text and its value, and what a repair would do.
 import { get, post } from "./api.js";
-import { el, plural } from "./dom.js";
+import { el, plural, withCode } from "./dom.js";
 import { HEALTH } from "./list.js";
 import { actionsOf, repairWords } from "./actions.js";
 
@@ -35,7 +35,7 @@ function drawProblem(one, fix, open, session) {
     el("h3", {}, el("span", { class: `health ${one.severity}` }, severity === "ok" ? "note" : severity), ` · ${one.code}`),
     el("p", {}, one.message),
     el("p", { class: "more", title: one.path }, place, item && session.view.includes(item) ? el("button", { class: "small", onclick: () => session.mark(session.view.indexOf(item)) }, "show in the transcript") : null),
-    fix ? el("p", { class: "fix" }, `A repair: ${fix}.`) : one.repair ? el("p", { class: "hint" }, one.repair) : null,
+    fix ? el("p", { class: "fix" }, `A repair: ${fix}.`) : one.repair ? el("p", { class: "hint" }, ...withCode(one.repair)) : null,
     one.unseen ? el("p", { class: "hint" }, `The place cannot be shown: ${one.unseen}`) : null,
     one.hex ? el("details", { class: "place", open }, el("summary", {}, "Stored bytes"), drawText(one.text), drawHex(one.hex)) : null,
     one.json ? el("details", { class: "place" }, el("summary", {}, "As JSON"), el("pre", {}, one.json)) : one.hex ? el("p", { class: "hint" }, "This line is not valid JSON.") : null);

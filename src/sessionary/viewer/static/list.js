@@ -1,6 +1,6 @@
 // The sessions of every kind in one list. The first screen is drawn while the rest arrives.
 import { lines, post } from "./api.js";
-import { ago, byId, dollars, el, plural, quantity } from "./dom.js";
+import { ago, byId, dollars, el, plural, quantity, withCode } from "./dom.js";
 import { Filters, HEALTH, isWell, prepare, projectOf } from "./filters.js";
 import { VirtualList } from "./virtual.js";
 
@@ -118,7 +118,7 @@ export class SessionList {
 
   nothing() {
     if (!this.rows.length)
-      return el("p", { class: "empty" }, "No sessions were found. `sessionary doctor` lists the folders that are searched.");
+      return el("p", { class: "empty" }, ...withCode("No sessions were found. `sessionary doctor` lists the folders that are searched."));
     return el("p", { class: "empty" }, "No sessions match these filters. ", el("button", { onclick: () => { this.filters.clear(); this.filter(); } }, "Show all"));
   }
 

@@ -1,7 +1,7 @@
 // The page: addresses, keys, search, and what is open.
 import { takeToken } from "./api.js";
 import { KEYS as ACTION_KEYS, actionsOf, undoLatest } from "./actions.js";
-import { byId, el, failed, plural } from "./dom.js";
+import { byId, el, failed, plural, withCode } from "./dom.js";
 import { Drawer } from "./drawer.js";
 import { SessionList } from "./list.js";
 import { showOverview } from "./overview.js";
@@ -129,7 +129,7 @@ function askForLink(error) {
     const token = input.value.trim().split("token=").pop();
     location.hash = `#token=${token}`;
     location.reload();
-  } }, failed(error), el("p", {}, "`sessionary serve --no-open` prints a link. Paste it here:"), input, " ", el("button", {}, "Open")));
+  } }, failed(error), el("p", {}, ...withCode("`sessionary serve --no-open` prints a link. Paste it here:")), input, " ", el("button", {}, "Open")));
   document.body.classList.add("reading");
 }
 

@@ -1,6 +1,6 @@
 // All sessions as plots, drawn by the server: the year, tokens and cost, projects, and what will be deleted soon.
 import { fill, openPage, plot } from "./charts.js";
-import { day, dollars, el, plural, quantity, setHtml } from "./dom.js";
+import { day, dollars, el, plural, quantity, setHtml, withCode } from "./dom.js";
 
 export function showOverview() {
   const box = openPage("Overview", "#/");
@@ -45,6 +45,6 @@ function projects({ work, brainstorms, features }) {
 
 function leaving(rows) {
   if (!rows.length) return [];
-  return [el("section", { class: "leaving" }, el("h3", {}, `${plural(rows.length, "session")} will be deleted by their agents within a week`), el("p", { class: "hint" }, "`sessionary archive run` keeps them."),
+  return [el("section", { class: "leaving" }, el("h3", {}, `${plural(rows.length, "session")} will be deleted by their agents within a week`), el("p", { class: "hint" }, ...withCode("`sessionary archive run` keeps them.")),
     el("ul", {}, ...rows.slice(0, 50).map((row) => el("li", {}, el("a", { href: `#/s/${row.key}` }, row.title), new Date(row.when) < Date.now() ? " at the next clean-up of its agent" : ` ${day(row.when)}`))))];
 }
