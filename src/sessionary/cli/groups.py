@@ -129,7 +129,7 @@ def feature_command() -> None:
     """
 
 
-_ARCHIVE = dict.fromkeys(("add", "run", "list", "verify", "restore", "rm"), "archiving")
+_ARCHIVE: dict[str, str] = dict.fromkeys(("add", "run", "list", "verify", "restore", "rm"), "archiving")
 
 
 @command(

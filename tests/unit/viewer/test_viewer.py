@@ -158,9 +158,8 @@ def test_a_session_that_changed_since_it_was_open_is_unread(client: TestClient, 
 
     assert unread() == {"one": False, "two": False}
     assert client.post(f"/api/session/{key(client, 'one')}/read", json={}).json() == {"version": 1}
-    later = (
-        datetime.now(UTC) + timedelta(minutes=1)
-    ).isoformat()  # one far ahead of the clock does not count
+    # A time far ahead of the clock does not count.
+    later = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
     for folder in folders:
         with (folder / "transcript.jsonl").open("ab") as file:
             file.write(json.dumps({"role": "user", "content": "x", "timestamp": later}).encode() + b"\n")
