@@ -334,7 +334,7 @@ BENCHMARKS = (
             Row(
                 "processor time of the server while nothing happens",
                 "-",
-                Limit(0.5, unit=" %"),
+                Limit(0.0, unit=" %"),
             ),
         ),
         _list,
