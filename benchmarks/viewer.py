@@ -20,6 +20,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.agent_stores import FREQUENT, write_stores
+from benchmarks.agents import LARGE
 from benchmarks.harness import Benchmark, Limit, Measurement, Row, settle
 from benchmarks.samples import messages, write_session
 
@@ -31,7 +32,7 @@ SEARCHED, SEARCHED_SIZE = 3_000, 100_000
 """Sessions of 25 kB and of 115 kB, since each ends with a whole turn: 260 MB and 350 MB."""
 RARE = "xylographer"
 """A word of the last answer of the oldest session, which is searched last."""
-LONG, LARGE = 3_000, 100_000_000
+LONG = 3_000
 ROUNDS = 7
 _PATIENCE = 300_000
 _IDLE = 5

@@ -253,7 +253,7 @@ def test_a_compaction_is_a_divider_with_its_sizes_and_a_sub_agent_is_inline(
 
 
 def test_files_lead_to_their_calls_and_records_are_paged(tmp_path: Path, page: Any) -> None:
-    edit = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "/work/app/a.py"}}
+    edit = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "/srv/app/a.py"}}
     records = [said("u", None, "user", "begin", 1)]
     for number in range(70):
         parent = "u" if not number else f"a{number - 1}"
@@ -264,7 +264,7 @@ def test_files_lead_to_their_calls_and_records_are_paged(tmp_path: Path, page: A
         opened(page, process, "begin")
         page.keyboard.press("i")
         page.click("#panel button.file:text('a.py')")
-        page.wait_for_selector(".marked:has-text('/work/app/a.py')")
+        page.wait_for_selector(".marked:has-text('/srv/app/a.py')")
         page.click("#tab-records")
         page.wait_for_selector("#panel .record[open] pre:has-text('file_path')")
         page.click("#panel button:text('First') >> nth=0")

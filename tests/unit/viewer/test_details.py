@@ -48,7 +48,7 @@ def said(uuid: str, parent: str | None, role: str, content: Any, second: int, **
         "uuid": uuid,
         "parentUuid": parent,
         "sessionId": CLAUDE,
-        "cwd": "/work/app",
+        "cwd": "/srv/app",
         "timestamp": f"2026-11-02T10:00:{second:02}.000Z",
         "message": message,
     }
@@ -130,8 +130,8 @@ def test_files_are_those_that_calls_name_with_the_messages_that_do(
         tmp_path,
         [
             said("u", None, "user", "hi", 1),
-            said("a", "u", "assistant", call(1, "Read", "/work/app/a.py"), 2),
-            said("b", "a", "assistant", call(2, "Edit", "/work/app/a.py"), 3),
+            said("a", "u", "assistant", call(1, "Read", "/srv/app/a.py"), 2),
+            said("b", "a", "assistant", call(2, "Edit", "/srv/app/a.py"), 3),
             said("c", "b", "assistant", call(3, "Edit", "/elsewhere/b.py"), 4),
         ],
     )
