@@ -138,7 +138,8 @@ def page(documents: Iterable[Any], tokens: int, longest: int | None = None) -> P
 def fitted(document: Any, tokens: int, longest: int | None = None) -> Fitted:
     """The document, with its texts cut and then its lists, until it fits."""
     shown, cut = _shortened(document, longest, None)
-    found = Fitted(shown, longest if cut.texts else None, cut.lists)
+    # Without a limit for texts, only a key can have been cut.
+    found = Fitted(shown, (longest or _LONGEST_KEY) if cut.texts else None, cut.lists)
     if weigh(found.value) <= tokens:
         return found
     limit = longest or tokens * BYTES_PER_TOKEN

@@ -30,6 +30,12 @@ def test_a_document_fits_and_keeps_its_index(document: dict[str, Any], tokens: i
         assert json.loads(answers.to_json(found.value)) == json.loads(answers.to_json(document))
 
 
+def test_an_answer_says_that_a_key_was_cut() -> None:
+    found = answers.fitted({"index": 7, "text": {"0" * 201: None}}, 200)
+    assert found.longest == 200
+    assert list(found.value["text"]) == ["0" * 200 + "… [1 more characters]"]
+
+
 @given(st.lists(DOCUMENTS, min_size=1, max_size=8), st.integers(200, 2_000))
 def test_pages_hold_all_documents_in_order(documents: list[dict[str, Any]], tokens: int) -> None:
     series = [one | {"index": index} for index, one in enumerate(documents)]
