@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessionary.codec import sanitize
+from sessionary.distinct_keys import with_distinct_keys
 from sessionary.errors import Invalid
 from sessionary.layouts.agents.fields import object_of
 from sessionary.layouts.records.values import is_plain, marked, unmarked
@@ -29,7 +30,7 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(one) for one in value]
     if isinstance(value, dict):
-        return {text(key): _without_surrogates(one) for key, one in value.items()}
+        return with_distinct_keys((text(key), _without_surrogates(one)) for key, one in value.items())
     return value
 
 

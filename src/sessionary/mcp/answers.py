@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from sessionary.distinct_keys import with_distinct_keys
 from sessionary.errors import Invalid
 from sessionary.escaping import harmless_json
 
@@ -185,7 +186,9 @@ def _shortened(document: Any, longest: int | None, most: int | None) -> tuple[An
             if most is not None and len(entries) > most and depth:
                 cut.lists = True
                 entries = [*entries[:most], ("…", f"{len(entries) - most:,} more")]
-            return {text(str(key), _LONGEST_KEY): walk(one, depth + 1) for key, one in entries}
+            return with_distinct_keys(
+                (text(str(key), _LONGEST_KEY), walk(one, depth + 1)) for key, one in entries
+            )
         if isinstance(value, list | tuple):
             shown = [walk(one, depth + 1) for one in (value if most is None else value[:most])]
             if len(shown) < len(value):

@@ -15,6 +15,7 @@ from hashlib import blake2b, sha256
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
+from sessionary.distinct_keys import with_distinct_keys
 from sessionary.errors import Invalid
 from sessionary.redaction.rules import ALWAYS_KEYS, BY_KEY, COMMON, HINTS, MARK, SECRET_KEYS
 
@@ -95,7 +96,7 @@ class Redaction:
         if isinstance(value, list):
             return [self.value(one) for one in value]
         if isinstance(value, dict):
-            return {self.text(key): self._under(key, one) for key, one in value.items()}
+            return with_distinct_keys((self.text(key), self._under(key, one)) for key, one in value.items())
         return value
 
     def _string(self, text: str) -> str:
@@ -157,6 +158,7 @@ class Redaction:
         """Return `theirs` with values replaced by ours where they are the redacted ones; collects our secrets."""
         if isinstance(mine, dict):
             others = theirs if isinstance(theirs, dict) else {}
+            secrets += (key for key in mine if self.text(key) != key)
             found = {key: self._entry(key, one, others.get(key), secrets) for key, one in mine.items()}
             return {**others, **{key: found[key] for key in others if key in found}} if others else theirs
         if isinstance(mine, list):
@@ -203,11 +205,11 @@ class Redaction:
 
 
 def _texts(value: Any, text: str) -> bool:
-    """True if a text in this value contains `text`."""
+    """True if a text or a key in this value contains `text`."""
     if isinstance(value, str):
         return text in value
     if isinstance(value, dict):
-        return any(_texts(one, text) for one in value.values())
+        return any(text in key or _texts(one, text) for key, one in value.items())
     return isinstance(value, list) and any(_texts(one, text) for one in value)
 
 

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from sessionary import SessionStore, Workspace
 from sessionary.errors import AlreadyExists, Invalid, Unsupported
 from sessionary.export import FORMATS, Loss
+from sessionary.export.exact import plain
 from sessionary.model import Message
 from sessionary.workspace.exporting import safe_name
 from tests.unit.export.conftest import ID, Talk, record
@@ -313,3 +314,7 @@ def test_an_orphaned_call_loses_nothing_and_a_line_that_cannot_be_read_does(tmp_
     assert [(one["code"], one["what"], one["count"]) for one in document["losses"]] == [
         ("problem", "bad_json", 1)
     ]
+
+
+def test_keys_without_their_surrogates_keep_their_values() -> None:
+    assert plain({chr(0xD800): 1, chr(0xDFFF): 2}) == {"\ufffd": 1, "\ufffd#2": 2}

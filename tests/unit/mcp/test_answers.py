@@ -36,6 +36,32 @@ def test_an_answer_says_that_a_key_was_cut() -> None:
     assert list(found.value["text"]) == ["0" * 200 + "… [1 more characters]"]
 
 
+KEYS = st.builds(
+    "{}{}".format, st.sampled_from(["", "k", "…", "0" * 200, "0" * 199]), st.text("01#2", max_size=3)
+)
+
+
+@given(st.lists(KEYS, unique=True, max_size=12))
+def test_no_value_is_lost_because_keys_are_cut(keys: list[str]) -> None:
+    document = {"index": 7, "text": {key: number for number, key in enumerate(keys)}}
+    shown = answers.fitted(document, 10_000).value["text"]
+    assert list(shown.values()) == list(range(len(keys)))
+    assert [one for one in shown if len(one) <= 200] == [one for one in keys if len(one) <= 200]
+
+
+def test_keys_that_are_cut_to_one_text_are_numbered() -> None:
+    shown = answers.fitted({"0" * 200 + "a": 1, "0" * 200 + "b": 2}, 1_000).value
+    cut = "0" * 200 + "… [1 more characters]"
+    assert shown == {cut: 1, f"{cut}#2": 2}
+
+
+def test_a_key_that_is_the_mark_of_a_cut_stays() -> None:
+    shown = answers.fitted({"text": {"…": "own"} | {str(n): "x" * 9 for n in range(1_000)}}, 200).value[
+        "text"
+    ]
+    assert (shown["…"], shown["…#2"][-5:]) == ("own", " more")
+
+
 @given(st.lists(DOCUMENTS, min_size=1, max_size=8), st.integers(200, 2_000))
 def test_pages_hold_all_documents_in_order(documents: list[dict[str, Any]], tokens: int) -> None:
     series = [one | {"index": index} for index, one in enumerate(documents)]

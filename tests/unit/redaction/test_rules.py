@@ -53,6 +53,26 @@ def test_a_secret_within_keys_nested_json_and_escapes(stored: Any, expected: Any
     assert redaction()[0].value(stored) == expected
 
 
+def test_keys_that_are_masked_alike_keep_their_values() -> None:
+    found = Redaction().value({AWS: 1, "x": 2, OTHER: 3, f"x {OTHER}": 4, "[redacted]#2": 5})
+    assert list(found.items()) == [
+        ("[redacted]", 1),
+        ("x", 2),
+        ("[redacted]#2", 3),
+        ("x [redacted]", 4),
+        ("[redacted]#2#2", 5),
+    ]
+
+
+def test_a_document_whose_key_is_a_secret_is_not_replaced() -> None:
+    redact, mine = Redaction(), json.dumps({AWS: 1, "x": 2}).encode()
+    black = redact.document("a.json", mine)
+    assert json.loads(black) == {"[redacted]": 1, "x": 2}
+    assert redact.restored("a.json", mine, black) is None
+    assert redact.restored("a.json", mine, b'{"x": 3}') is None
+    assert json.loads(redact.restored("a.json", b'{"x": 2}', b'{"x": 3}') or b"") == {"x": 3}
+
+
 def test_a_value_under_a_secret_key_is_masked_whatever_it_is() -> None:
     redact, _ = redaction()
     mark = "[redacted: value of a secret key 1]"
