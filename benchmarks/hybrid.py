@@ -19,7 +19,7 @@ from benchmarks.samples import messages, metadata
 from sessionary import HybridSessionStore
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import Remote, WrappedRemote
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 
 ROUNDS = 41
 SAVES = 120

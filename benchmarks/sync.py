@@ -32,11 +32,11 @@ from benchmarks.samples import line_of, messages, metadata, write_session
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, WrappedRemote
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.retry import Cost
 from sessionary.sync.rules import Rules
+from tests.support.memory_remote import MemoryServer
 from tests.support.postgres_server import PostgresServer
 
 TURNS, TOGETHER = 200, 3

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from sessionary import HybridSessionStore
 from sessionary.disk.fs import Fs
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 
 TESTS = Path(__file__).resolve().parent
 

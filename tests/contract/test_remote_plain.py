@@ -8,10 +8,10 @@ import pytest
 
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import HeadPage
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.remotes.sealed import MARK, PlainRemote, SealedRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device
 
 KEY = str(pyrage.x25519.Identity.generate())

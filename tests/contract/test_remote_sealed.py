@@ -11,11 +11,11 @@ import pytest
 from sessionary.errors import Invalid, RemoteError, Unsupported
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.remote import blocks_of, heads_of, stats_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import Device, World, live
 
 KEY = str(pyrage.x25519.Identity.generate())

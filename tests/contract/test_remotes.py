@@ -11,10 +11,10 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.folder_remote import FolderRemote
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.remote_suite import RemoteTests
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.file_remote import FileRemote
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 
 
 class TestMemory(RemoteTests):

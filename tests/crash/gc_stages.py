@@ -14,10 +14,10 @@ from sessionary.errors import RemoteError
 from sessionary.sync.engine import Engine
 from sessionary.sync.gc.removal import Removal
 from sessionary.sync.remote import Remote
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from tests.crash.sync_stages import BLOCK, moved_states, pull, push, shared
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.faults import Killed
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device, World, attempt, note_what_is_there
 
 HOUR = 3600.0

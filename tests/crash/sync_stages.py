@@ -14,11 +14,11 @@ from sessionary.errors import Invalid
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode, encode
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.state import with_proof
 from sessionary.testing.wrapper import UNSYNCED
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.faults import Fault, FaultFs
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device, World, attempt
 
 BLOCK = 200

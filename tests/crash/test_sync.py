@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.crash.sync_stages import BLOCK, STAGES, Hub, Stage, again, moved_states, sweep
+from tests.support.memory_remote import MemoryServer
 from tests.support.recorder import RecordingFs
 from tests.support.sweeps import crash_sweep
 from tests.support.sync_world import World, live

@@ -10,10 +10,10 @@ import pytest
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.repairing import repair
 from sessionary.sync.engine import Engine
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.faults import Fault
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import METADATA, TRANSCRIPT, Device, World, attempt
 
 SEEDS = 1000 if os.environ.get("SESSIONARY_SOAK") else 40

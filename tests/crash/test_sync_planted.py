@@ -18,11 +18,11 @@ from sessionary.sync.install import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import blocks_of
-from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.report import SyncStatus, outcome_of
 from sessionary.sync.state import States
 from tests.crash.sync_stages import STAGES, Stage, push, shared, sweep
 from tests.crash.test_sync import test_a_power_cut_during_a_pull_loses_nothing as power_cut
+from tests.support.memory_remote import MemoryRemote
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.crash.policy_stages import BLOCK, STAGES, Stage, moved, sweep
 from tests.crash.sync_stages import Hub
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import PolicyWorld, live_on
 from tests.support.recorder import RecordingFs
 from tests.support.sweeps import crash_sweep

@@ -4,8 +4,8 @@ import os
 import random
 from pathlib import Path
 
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.backed_up import BackedUp
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import World, live
 
 SEEDS = 1500 if os.environ.get("SESSIONARY_SOAK") else 40

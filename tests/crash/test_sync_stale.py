@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.sync.remote import HeadPage, HeadRecord
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from tests.crash.sync_stages import BLOCK, pull, push, shared
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import World, live
 
 SEEDS = 1000 if os.environ.get("SESSIONARY_SOAK") else 24

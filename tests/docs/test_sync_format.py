@@ -11,7 +11,7 @@ import zstandard
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.redaction import MARK
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import KINDS, PolicyWorld, recipient
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats" / "sync.md").read_text("utf-8")

@@ -17,8 +17,8 @@ from sessionary import Workspace
 from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.plugs.scripted_agents import AGENTS
+from tests.support.memory_remote import MemoryServer
 
 NAME = os.environ["SESSIONARY_FRAMEWORK"]
 AGENT = AGENTS[NAME]

@@ -32,7 +32,7 @@ from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
 from sessionary.plugs.google_adk import DurableSessionService
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 
 PINS = Path(__file__).parent / "constraints" / "google-adk.txt"
 WHO: dict[str, Any] = {"app_name": "app", "user_id": "user"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 
 
 class BackedUp:

@@ -8,10 +8,10 @@ import pytest
 from sessionary.errors import NotFound
 from sessionary.layouts.sync import SyncLayout
 from sessionary.sync.engine import Engine
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.settings import Settings, save_settings
 from sessionary.workspace import Workspace
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.policy_world import PolicyWorld
 
 

@@ -37,7 +37,7 @@ def demo_command(parent: Path | None, keep: bool) -> int:
 
     An agent saves a conversation in a scratch folder. Its process is killed again and again, and each time
     every acknowledged save must be there. Then one bit of the file is flipped, and the session is recovered.
-    Last, two machines share their sessions through a store in memory, with kills, conflicts and damage, and
+    Last, two machines share their sessions through a folder, with kills, conflicts and damage, and
     every line must be on both. Exit code 0: all checks passed; 1: a check failed. Your own sessions are not
     touched.
     """
@@ -91,7 +91,7 @@ def show(lines: Iterator[str]) -> bool:
 def sync_demo_command(keep: bool) -> int:
     """Show two machines sharing their sessions, with kills, in a scratch folder.
 
-    The machines are two homes; between them is a store in memory. Exit code 0: all checks passed; 1: a check
+    The machines are two homes; between them is a folder as the store. Exit code 0: all checks passed; 1: a check
     failed. Your own sessions and settings are not touched.
     """
     from sessionary.testing.demo import scratch_folder

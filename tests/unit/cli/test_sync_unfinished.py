@@ -7,8 +7,8 @@ import pytest
 
 from sessionary.cli.sync import places, watching
 from sessionary.errors import Locked
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.settings import Settings
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 
 
 class Slow(MemoryRemote):

@@ -9,7 +9,7 @@ import pytest
 
 from sessionary import HybridSessionStore, PullResult, SyncResult
 from sessionary.sync.remote import Remote
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:x"}
 

@@ -20,9 +20,9 @@ from sessionary import EventsLog, HybridSessionStore
 from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
 from sessionary.layouts.amplifier.presence import why_open
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.chaos_remote import ChaosRemote
 from tests.support.file_remote import FileRemote
+from tests.support.memory_remote import MemoryServer
 from tests.unit.hybrid.conftest import META, Machine, say
 
 Make = Callable[..., Machine]

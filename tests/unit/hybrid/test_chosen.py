@@ -10,9 +10,9 @@ import pytest
 from sessionary import CosmosConfig, HybridSessionStore
 from sessionary.errors import Invalid, NotFound
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.settings import Settings, save_settings
 from tests.support.cosmos_double import CosmosDouble
+from tests.support.memory_remote import MemoryServer
 from tests.unit.hybrid.conftest import META, Machine, say
 
 Make = Callable[..., Machine]

@@ -10,7 +10,7 @@ from sessionary import HybridSessionStore
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.sync.bindings import identities_in
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.unit.hybrid.conftest import META, say
 
 Open = Callable[[Path], HybridSessionStore]

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.backed_up import BackedUp
+from tests.support.memory_remote import MemoryServer
 from tests.unit.hybrid.conftest import Machine
 
 

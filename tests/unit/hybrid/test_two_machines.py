@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sessionary import HybridSessionStore
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.unit.hybrid.conftest import Machine, say
 
 Make = Callable[..., Machine]
@@ -134,7 +134,7 @@ def test_a_session_that_another_store_of_this_machine_has_open_is_left_alone(mac
 HOLD = """
 import sys
 from sessionary import HybridSessionStore
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 store = HybridSessionStore(sys.argv[1], remote=MemoryServer().remote, state_dir=sys.argv[2])
 store.load("s")
 print("open", flush=True)

@@ -9,7 +9,7 @@ import pytest
 from sessionary.catalog import Catalog
 from sessionary.layouts.summary import summaries
 from sessionary.model import Severity
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import KINDS, PROJECT, PolicyDevice, PolicyWorld, recipient
 
 FUTURE = datetime(2099, 1, 1, tzinfo=UTC)

@@ -13,10 +13,10 @@ from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.summary import summary_of
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from tests.support.faults import Fault
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, WORK, PolicyWorld, recipient
 from tests.support.sync_world import EPOCH, Device, World, attempt
 

@@ -12,8 +12,8 @@ from sessionary import BrainstormStore, SessionStore
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts import cleaned_up
 from sessionary.sync.activity import CLEANED_UP
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, PolicyWorld
 from tests.support.sync_world import EPOCH, Device, World
 from tests.unit.hybrid.conftest import Machine

@@ -14,8 +14,8 @@ from sessionary.sync.bindings import Bindings, base_of, identities_in
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
+from tests.support.memory_remote import MemoryServer
 
 HEX = "0123456789abcdef"
 

@@ -25,10 +25,10 @@ from sessionary.sync.heads import (
     head_name,
 )
 from sessionary.sync.remote import Block, BlockPage
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.wrapper import UNSYNCED
 from tests.support.faults import Fault, FaultFs
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device
 
 SPACE = "0" * 40

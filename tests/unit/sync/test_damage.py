@@ -13,7 +13,7 @@ from sessionary.model import Problem
 from sessionary.sync import damage
 from sessionary.sync.bundles import Item
 from sessionary.sync.damage import damage_of, damaged_items, of_bytes
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, WORK, PolicyWorld, recipient
 
 AMPLIFIER = "amplifier"

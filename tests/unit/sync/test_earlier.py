@@ -12,9 +12,9 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.gc.removal import Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import HISTORY, decode
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.restoring import Generation
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld
 from tests.support.sync_world import World, note_what_is_there
 

@@ -9,8 +9,8 @@ import pytest
 from sessionary.sync.gc.removal import Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import decode, encode
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
 from tests.support.sync_world import note_what_is_there
 

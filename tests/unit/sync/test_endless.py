@@ -17,7 +17,7 @@ from sessionary.sync.remote import (
     blocks_of,
     heads_of,
 )
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device
 
 Next = Callable[[str | None], str | None]

@@ -14,12 +14,12 @@ from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import PartHead, decode, encode
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import States
 from tests.support.chaos_remote import ChaosRemote
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import World
 
 

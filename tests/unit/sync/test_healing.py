@@ -14,10 +14,10 @@ from sessionary.sync.gc.leftovers import count_leftovers
 from sessionary.sync.heads import decode
 from sessionary.sync.pulling import LATE
 from sessionary.sync.remote import Remote, heads_of
-from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.remotes.sealed import SealedRemote
 from sessionary.sync.report import Outcome, Report, SyncStatus
 from tests.support.backed_up import BackedUp
+from tests.support.memory_remote import MemoryRemote
 from tests.support.policy_world import WORK, PolicyWorld
 from tests.support.sync_world import Device, World
 

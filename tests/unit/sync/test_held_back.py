@@ -15,9 +15,9 @@ from sessionary.redaction import Redaction
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.remote import heads_of, stats_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus, Where
 from sessionary.sync.rules import Rules
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import EVENTS, METADATA, TRANSCRIPT, Device, World
 
 ID = "one"

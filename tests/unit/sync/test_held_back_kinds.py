@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus, Where
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, LIST, WORK, PolicyDevice, PolicyWorld
 
 F = "f-2025-01-31"

@@ -15,8 +15,8 @@ from sessionary.sync import bundles
 from sessionary.sync.blocks import START, block_id, follow, pack, part_key, unpack
 from sessionary.sync.heads import LARGEST_INLINE, Head, PartHead, decode, encode, head_name
 from sessionary.sync.remote import Remote, heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, LIST, PROJECT, WORK, PolicyDevice, recipient
 
 Change = Callable[[Head], Head]

@@ -11,8 +11,8 @@ from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories, name_of, normal_address
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryServer
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
 

@@ -15,8 +15,8 @@ from sessionary.sync.blocks import START, block_id, cut, pack, part_key
 from sessionary.sync.download import ALIKE, fetch
 from sessionary.sync.heads import PartHead
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import Device
 
 MEGABYTE = 1 << 20

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.policy_world import BRAINSTORM, PolicyWorld
 from tests.support.sync_world import World
 

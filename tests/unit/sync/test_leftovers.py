@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import Device, World
 
 BLOCK = 200

@@ -11,8 +11,8 @@ from sessionary.errors import Unsupported
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
 from tests.support.sync_world import World
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sessionary.redaction import Redaction
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.sync.rules import Rules
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import Device, World
 
 

@@ -25,12 +25,12 @@ from sessionary.sync.heads import decode
 from sessionary.sync.install import Placer
 from sessionary.sync.merging import Merged, Side, merge
 from sessionary.sync.remote import heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Beside, SyncStatus
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.testing.wrapper import UNSYNCED
 from tests.messages import echo, put
 from tests.support.chaos_remote import ChaosRemote
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import EPOCH, FEATURE, LIST, PROJECT, WORK, PolicyWorld, recipient
 
 UNION = Rule(Policy.UNION, "t")

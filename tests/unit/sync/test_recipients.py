@@ -14,7 +14,7 @@ from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
 from sessionary.layouts.summary import summary_of
 from sessionary.layouts.sync import Policy, SyncLayout
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
 
 NOW = datetime(2025, 2, 1, tzinfo=UTC)

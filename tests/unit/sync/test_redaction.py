@@ -14,10 +14,10 @@ from sessionary.redaction import COMMON, MARK, Redaction
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
 from sessionary.sync.remote import blocks_of, heads_of
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from tests.support.faults import Fault
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import EPOCH, FEATURE, WORK, PolicyWorld
 from tests.support.sync_world import World, attempt
 

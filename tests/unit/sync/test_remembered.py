@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from sessionary.sync.heads import decode
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.state import States
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import Device
 
 

@@ -16,8 +16,8 @@ from sessionary.sync.gc.removal import LEAST, Removal, Remover, without_past
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import Head, PartHead, Past, decode
 from sessionary.sync.remote import StatPage
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.policy_world import FEATURE, WORK, PolicyWorld
 from tests.support.sync_world import EPOCH, Device, World, note_what_is_there
 

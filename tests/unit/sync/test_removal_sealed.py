@@ -9,8 +9,8 @@ pyrage = pytest.importorskip("pyrage")
 
 from sessionary.errors import RemoteError  # noqa: E402
 from sessionary.sync.gc.leftovers import count_leftovers  # noqa: E402
-from sessionary.sync.remotes.memory import MemoryServer  # noqa: E402
 from sessionary.sync.remotes.sealed import SealedRemote  # noqa: E402
+from tests.support.memory_remote import MemoryServer  # noqa: E402
 from tests.support.sync_world import World  # noqa: E402
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.upload_plan import REST
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.sync_world import World
 
 LOST = "00000000-00000000-" + 32 * "f"

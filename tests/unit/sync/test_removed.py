@@ -11,8 +11,8 @@ from sessionary.cli.sync import gc, places
 from sessionary.errors import Corrupt, SessionaryError, StorageFailed
 from sessionary.sync.gc.removal import Removal
 from sessionary.sync.gc.removed import Removed
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.settings import Settings
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import EPOCH, World
 
 SPACE = "0" * 40

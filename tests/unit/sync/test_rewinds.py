@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
+from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import Device, World
 
 KEPT = "was rewound on another device from {} to {} bytes, but continued here: all lines are kept"

@@ -7,9 +7,9 @@ import pytest
 
 from sessionary.errors import RemoteError
 from sessionary.sync.heads import decode
-from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.upload_plan import ROUND
+from tests.support.memory_remote import MemoryRemote, MemoryServer
 from tests.support.policy_world import BRAINSTORM, PolicyDevice
 from tests.support.sync_world import Device
 

@@ -12,9 +12,9 @@ from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.model import Severity
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, log, put
+from tests.support.memory_remote import MemoryServer
 from tests.support.policy_world import FEATURE, LIST, PolicyDevice, PolicyWorld
 
 PHASE = {"phase_id": "p1", "name": "p", "tasks": [{"task_id": "t1", "name": "t"}]}

@@ -22,8 +22,8 @@ from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus
+from tests.support.memory_remote import MemoryServer
 
 
 def digest(part: str) -> str:

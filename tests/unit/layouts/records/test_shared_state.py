@@ -16,7 +16,7 @@ from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.layout import RecordsLayout
 from sessionary.layouts.records.shared_state import merged_state
 from sessionary.layouts.records.sync_adapter import RecordsSyncLayout
-from sessionary.sync.remotes.memory import MemoryServer
+from tests.support.memory_remote import MemoryServer
 from tests.unit.layouts.records.test_records_sync import Device
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
