@@ -125,8 +125,11 @@ def test_a_narrow_terminal_shows_fewer_columns_and_whole_lines(
     monkeypatch.setenv("COLUMNS", str(width))
     head, *rows = run("list").out.splitlines()
     assert [line for line in (head, *rows) if cells(line) > width] == []
-    assert any(row.startswith(FEATURE[: width - 4]) for row in rows)
-    assert ("HEALTH" in head, "KIND" in head, "TURNS" in head) == (width >= 60, width >= 80, width >= 120)
+    end = width // 4 // 3
+    short = FEATURE[: width // 4 - end - 1] + "…" + FEATURE[-end:]
+    assert [row.partition(" ")[0] for row in rows if row.startswith("a-")] == [short]
+    assert run("show", short).out == run("show", FEATURE).out
+    assert ("HEALTH" in head, "KIND" in head, "TURNS" in head) == (True, width >= 50, width >= 120)
     monkeypatch.chdir(Path.home())
     head, *rows = run("list").out.splitlines()
     assert [line for line in (head, *rows) if cells(line) > width] == []

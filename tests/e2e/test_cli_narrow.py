@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sessionary import SessionStore
 from sessionary.cli.text import cells
 from tests.e2e.every_command import RunText, running
 
@@ -33,6 +34,20 @@ def test_no_line_of_a_list_is_wider_than_the_terminal(
     assert done.code == 0, done.err
     assert done.out.strip()
     assert [line for line in done.out.splitlines() if cells(line) > width] == []
+
+
+def test_a_long_id_leaves_room_for_the_titles(
+    run: RunText, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    title = "Why does the build take ten minutes?"
+    store = SessionStore(tmp_path / "agents" / "projects" / "-demo" / "sessions")
+    store.append("session-of-the-nightly-build-and-its-many-questions", [{"role": "user", "content": title}])
+    listed = run(f"list --home {tmp_path / 'agents'}").out
+    assert title[:24] in listed
+    short = listed.splitlines()[1].split()[0]
+    assert short == "session-of-th…stions"
+    assert title in run(f"show {short} --home {tmp_path / 'agents'}").out
 
 
 def test_a_locale_of_ascii_gets_ascii(run: RunText) -> None:

@@ -14,7 +14,7 @@ from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
-from sessionary.workspace.naming import short_names
+from sessionary.workspace.naming import cut_ids, short_names
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -138,6 +138,19 @@ def test_ids_of_opencode_are_shortened_as_far_as_they_differ() -> None:
     assert short_names([*ids, "ses_4f8a1b2c3ffe-by-hand"]) == {
         ids[0]: ids[0], ids[1]: ids[1], ids[2]: "ses_4f9a", "ses_4f8a1b2c3ffe-by-hand": "ses_4f8a1b2c3ffe-by-hand",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", ["…", "~", "..."])
+def test_a_long_id_is_found_by_its_beginning_and_its_end(tmp_path: Path, gap: str) -> None:
+    ids = ["sign-in-of-the-new-shop-1", "sign-in-of-the-old-shop-1", "sign-in-of-the-new-shop-2", "one"]
+    cut = cut_ids(ids, 14)
+    assert cut == [ids[0], ids[1], "sign-in-o…op-2", "one"], "the first two differ in the middle alone"
+    workspace = make(tmp_path, *ids)
+    assert workspace.find(cut[2].replace("…", gap)).session_id == ids[2]
+    with pytest.raises(AmbiguousId):
+        workspace.find(f"sign-in-o{gap}op-1")
+    with pytest.raises(NotFound):  # the two parts overlap
+        workspace.find(f"on{gap}ne")
 
 
 def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:

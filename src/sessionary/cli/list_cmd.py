@@ -19,6 +19,7 @@ from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import SHORT, Workspace, documents
 from sessionary.workspace.filters import Filter, is_within
+from sessionary.workspace.naming import cut_ids
 
 _HEALTHS = {
     "ok": formatting.WELL,
@@ -50,7 +51,7 @@ _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 _UNREAD = "…"
 """Stands for what is not known of a session that is not read yet."""
 
-_TITLE = 10
+_TITLE = 24
 """Minimum width of a title, in cells, as long as another column can be left out."""
 
 
@@ -191,7 +192,8 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
         longest = 14 if room < 100 else 28
         names = {name: fit(shown, longest, keep_end=True) for name, shown in names.items()}
     kinds = [one.ref.kind for one in some]
-    yield Column("ID", [one_line(short) for _, short, _ in rows])
+    ids = [one_line(short) for _, short, _ in rows]
+    yield Column("ID", ids if room is None else cut_ids(ids, room // 4))
     if len(set(kinds)) > 1:
         yield Column("KIND", kinds)
     yield Column("WHEN", [formatting.ago(one.updated, now) for one in some])
@@ -280,12 +282,8 @@ def overview() -> int:
     output.line(output.paint(f"{formatting.count(len(own), 'session')}{of_kinds}", "bold"))
     output.line()
     rows = [(one, short[one.ref], 0) for one in own[:_NEWEST]]
-    drop = ("TURNS", "SIZE", "MSGS", "PROJECT", "HEALTH")
-    output.lines(
-        table.lines(
-            list(columns(rows, names_of(workspace, own[:_NEWEST]))), output.room(), stretch="TITLE", drop=drop
-        )
-    )
+    drawn = list(columns(rows, names_of(workspace, own[:_NEWEST])))
+    output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
     doctor = workspace.doctor(now=datetime.now(UTC))

@@ -43,14 +43,16 @@ def lines(
         room: the width in cells; None: nothing is cut.
         stretch: the heading of the column that gets the rest of the width.
         keep_end: cut that column at its beginning.
-        drop: headings of columns that are left out, one after the other, while that column has less than `least` cells.
+        drop: headings of columns that are left out, one after the other, while that column has less than `least` cells
+            and needs more.
         least: see `drop`.
     """
     texts = {one.head: [one.head, *one.texts] for one in columns}
     if room is not None and stretch is not None:
+        enough = min(least, widest(texts[stretch]))
         widths = {head: widest(column) + 2 for head, column in texts.items() if head != stretch}
         for head in drop:
-            if room - sum(widths.values()) >= least:
+            if room - sum(widths.values()) >= enough:
                 break
             widths.pop(head, None)
         left = max(room - sum(widths.values()), _NARROWEST)

@@ -35,6 +35,26 @@ def short_name(session_id: str, length: int = SHORT) -> str:
     return session_id[:length] if re.fullmatch(_RANDOM, session_id) else session_id
 
 
+def cut_ids(names: list[str], room: int) -> list[str]:
+    """Names of at most `room` characters; a longer one keeps its beginning and its end, with ``…`` between them.
+
+    Where two would become the same, both stay whole.
+    """
+    end = room // 3
+    cut = [name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}" for name in names]
+    count = Counter(cut)
+    return [short if count[short] == 1 else name for name, short in zip(names, cut, strict=True)]
+
+
+def is_short_for(name: str, whole: str) -> bool:
+    """True if a name is the beginning of an id, or its beginning and its end, as `cut_ids` makes them.
+
+    Between the two stands ``…``, or what it becomes where only ASCII can be printed or typed.
+    """
+    begin, end = (*re.split(r"…|~|\.\.\.", name, maxsplit=1), "")[:2]
+    return whole.startswith(begin) and whole.endswith(end) and len(begin) + len(end) <= len(whole)
+
+
 def _beginnings(names: list[str]) -> dict[str, str]:
     """Beginnings that differ from one another, each about as short as that allows; where names are equal, the whole."""
     short: dict[str, str] = {}

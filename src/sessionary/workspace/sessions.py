@@ -28,7 +28,7 @@ from sessionary.workspace.archive_index import Key, key_of
 from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import Found, ending_in, gathered, in_turn
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
-from sessionary.workspace.naming import short_ids
+from sessionary.workspace.naming import is_short_for, short_ids
 from sessionary.workspace.seen import Seen
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
@@ -210,8 +210,9 @@ class Sessions:
         title that `list` returns, in any case.
 
         Args:
-            name: an id, a beginning of one, the name of a session, or the absolute path of its folder; or ``latest``,
-                the session that changed last, without those of sub-agents.
+            name: an id, a beginning of one, a beginning and an end with ``…`` between them, as narrow tables print
+                long ids, the name of a session, or the absolute path of its folder; or ``latest``, the session that
+                changed last, without those of sub-agents.
             able: for ``latest``, what the layout of the session must grant; None for any session.
             trashed: sessions in the trash that may be meant too, and when they were moved there.
 
@@ -235,7 +236,7 @@ class Sessions:
         if failure is not None:  # what could not be read may hold it
             raise failure
         raise NotFound(
-            f"no session is called {name}, and none begins so",
+            f"no session is called {name}, and no id begins with it",
             session=name,
             path=self.home,
             hint=f"`sessionary list --all{f' --home {self.home}' if self.is_narrowed else ''}` shows all sessions",
@@ -367,9 +368,9 @@ class Sessions:
 
     def _prefix_rules(self, name: str, fold: Callable[[str], str]) -> Iterator[Callable[[SessionRef], bool]]:
         """Rules by which a folded id begins with a name; the strictest first."""
-        yield lambda ref: fold(ref.session_id).startswith(name) and not self.is_nested(ref)
-        yield lambda ref: fold(self._of_kind(ref).short_key(ref)).startswith(name)
-        yield lambda ref: fold(ref.session_id).startswith(name)
+        yield lambda ref: is_short_for(name, fold(ref.session_id)) and not self.is_nested(ref)
+        yield lambda ref: is_short_for(name, fold(self._of_kind(ref).short_key(ref)))
+        yield lambda ref: is_short_for(name, fold(ref.session_id))
 
     def _ambiguous(self, name: str, found: list[SessionRef]) -> AmbiguousId:
         """The error for several sessions of one name; those of equal ids are named by their folders."""

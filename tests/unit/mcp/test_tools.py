@@ -283,7 +283,7 @@ def test_with_leave_changes_are_made_and_can_be_undone(home: Path) -> None:
         (
             "read_session",
             {"session": "gone"},
-            "NotFound: no session is called gone, and none begins so. Remedy: call list",
+            "NotFound: no session is called gone, and no id begins with it. Remedy: call list",
         ),
         ("read_session", {"session": ONE, "max_tokens": 10}, "Remedy: give 1000 to 20000"),
         ("list_sessions", {"kind": "eliza"}, "Remedy: the kinds are amplifier, "),
