@@ -38,7 +38,7 @@ servers: $(STAMP)  ## install the npm packages that some test lanes use
 plugs: $(STAMP)  ## install an environment for each agent framework that some test lanes use
 	$(BIN)/python -m tests.plugs.environments
 
-demo: $(STAMP)  ## the main job, killed in the middle and recovered, in under a minute
+demo: $(STAMP)  ## kill writers in the middle of a save and recover their sessions, in under a minute
 	$(BIN)/sessionary demo
 
 test: $(STAMP)  ## all tests (ARGS="-k name" for some of them)
