@@ -42,7 +42,7 @@ def suite(name: str) -> Path:
 def suites(name: str) -> list[Path]:
     """All tests that run in an environment: those of the framework, and those that are the same for each."""
     own = sorted(HERE.glob(f"{suite(name).stem}*.py"))
-    return [*own, HERE / "suite_scripts.py", HERE / "suite_end_to_end.py"]
+    return [HERE / "suite_scripts.py", *own, HERE / "suite_end_to_end.py"]
 
 
 def folder_of(name: str) -> Path:
@@ -69,11 +69,14 @@ def install(name: str) -> None:
     (folder / "done").touch()
 
 
-def run_suite(name: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a framework in its environment."""
+def run_suite(name: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a framework in its environment; with a planted fault, those in one process of our store."""
     python = str(folder_of(name) / "bin" / "python")
     options = ["-q", "-c", str(HERE / "suites.ini"), "--noconftest", "-p", "no:cacheprovider"]
     env = {**os.environ, "SESSIONARY_FRAMEWORK": name, "PYTHONPATH": str(REPO)}
+    if fault is not None:
+        options += ["-x", "-p", "tests.plugs.faults", "-k", "not theirs and not kill and not page"]
+        env["SESSIONARY_FAULT"] = fault
     command = [python, "-m", "pytest", *options, *map(str, suites(name))]
     return subprocess.run(
         command, cwd=REPO, env=env, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False

@@ -1,7 +1,6 @@
 """The checkpointer for LangGraph: the contracts of its conformance package, ours, and graphs that run."""
 
 import asyncio
-import json
 import operator
 import os
 import re
@@ -25,7 +24,6 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from sessionary import Workspace
 from sessionary.errors import Corrupt
-from sessionary.layouts.records.journal import Change
 from sessionary.plugs.langgraph import DurableSaver
 
 PINS = Path(__file__).parent / "constraints" / "langgraph.txt"
@@ -386,79 +384,6 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         )
         assert done.stdout == said
-
-
-# -- six faults that the conformance package does not find
-
-
-class LosesNul(DurableSaver):
-    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        clean = {
-            key: value.replace("\0", "") if isinstance(value, str) else value
-            for key, value in metadata.items()
-        }
-        return super().put(config, checkpoint, clean, new_versions)
-
-
-class LastWriteWins(DurableSaver):
-    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        thread_id, namespace, one = (
-            config["configurable"][key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")
-        )
-        table = json.dumps(["writes", namespace, one], separators=(",", ":"))
-        self.journals.of(thread_id).change(
-            lambda state: Change(
-                unset={table: [key for key in state.tables.get(table, ()) if task_id in key]}
-            )
-        )
-        super().put_writes(config, writes, task_id, task_path)
-
-
-class ReversesWrites(DurableSaver):
-    def get_tuple(self, config: Any) -> Any:
-        found = super().get_tuple(config)
-        return found and found._replace(pending_writes=found.pending_writes[::-1])
-
-
-class ForgetsTheNamespace(DurableSaver):
-    def get_tuple(self, config: Any) -> Any:
-        return super().get_tuple({"configurable": {**config["configurable"], "checkpoint_ns": ""}})
-
-
-class LeavesTheThread(DurableSaver):
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints of the root alone."""
-        journal = self.journals.of(thread_id)
-        table = json.dumps(["checkpoints", ""], separators=(",", ":"))
-        journal.change(lambda state: Change(unset={table: list(state.tables.get(table, ()))}))
-
-
-class RepeatsWrites(DurableSaver):
-    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        super().put_writes(config, writes, f"{task_id}-{uuid4()}", task_path)
-
-
-FAULTS = [LosesNul, LastWriteWins, ReversesWrites, ForgetsTheNamespace, LeavesTheThread, RepeatsWrites]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.__name__ for fault in FAULTS])
-def test_a_planted_fault_is_found(fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def finds() -> bool:
-        scripts = (
-            lambda place: test_any_value_and_metadata_come_back(place, "nul \0"),
-            test_pending_writes_are_kept_once_and_in_order,
-            test_namespaces_and_threads_are_apart,
-        )
-        for number, script in enumerate(scripts):
-            try:
-                script(tmp_path / f"{fault.__name__}-{number}-{uuid4()}")
-            except (AssertionError, TypeError):
-                return True
-        return False
-
-    assert not finds()
-    monkeypatch.setitem(globals(), "DurableSaver", fault)
-    assert finds()
 
 
 def test_a_database_of_its_own_saver_is_taken_over(tmp_path: Path) -> None:

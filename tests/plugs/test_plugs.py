@@ -9,19 +9,29 @@ from importlib.util import find_spec
 import pytest
 
 from tests.plugs import environments
+from tests.plugs.faults import FAULTS
+
+FRAMEWORKS = [pytest.param(name, marks=pytest.mark.lane(f"plug-{name}")) for name in environments.FRAMEWORKS]
 
 
 @pytest.mark.timeout(environments.SUITE_SECONDS)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.lane(f"plug-{name}")) for name in environments.FRAMEWORKS],
-)
+@pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_suite_of_a_framework_passes(name: str) -> None:
     done = environments.run_suite(name)
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"(\d+) passed", done.stdout)
     assert found is not None, done.stdout
     assert "skipped" not in done.stdout, done.stdout
+
+
+@pytest.mark.timeout(environments.SUITE_SECONDS)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_planted_fault_is_found(name: str, fault: str) -> None:
+    done = environments.run_suite(name, fault)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"^1 failed", done.stdout, re.MULTILINE), done.stdout
+    assert "E   " in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("name", environments.FRAMEWORKS)
