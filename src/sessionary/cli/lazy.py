@@ -57,7 +57,6 @@ def command(
     """Return the decorator of a command or group with examples at the end of its help.
 
     Args:
-        name: its name.
         examples: a line each; one that begins with blanks continues the line before.
         group: the group that it belongs to; by default none yet.
         more: arguments of `click.command`, such as `cls`.
@@ -79,7 +78,6 @@ class LazyGroup(SuggestingGroup):
 
     Args:
         places: name of a command -> ``module:attribute``, in the order of the help; see `places_in`.
-        short: other names of commands -> their names.
         called: how its commands are called in examples: the written words, and the words to show instead.
     """
 

@@ -183,7 +183,6 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
 
     Args:
         rows: the sessions, with their short ids and their depths below their parents.
-        project: gives the name of the project of a session.
     """
     now, room = datetime.now(UTC), output.room()
     some = [summary for summary, _, _ in rows]

@@ -103,7 +103,6 @@ def _keep(token: str, port: int) -> str:
 
     Raises:
         Invalid: there is no place for it.
-        StorageFailed: it cannot be written.
     """
     folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if folder is None:

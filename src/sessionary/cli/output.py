@@ -156,11 +156,7 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise StorageFailed for a full disk or a closed stream under the result, and BrokenPipeError for a closed pipe.
-
-    Raises:
-        StorageFailed: the result could not be printed completely.
-    """
+    """Raise StorageFailed for a full disk or a closed stream under the result, and BrokenPipeError for a closed pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -284,8 +280,6 @@ def listed(documents: Iterable[Any], texts: Iterable[str], none: str | None) -> 
     """Print a list as JSON, or as lines; return the exit code.
 
     Args:
-        documents: the items.
-        texts: the lines.
         none: printed on standard error instead of the lines, if there are no items.
     """
     if is_json():

@@ -52,9 +52,7 @@ class Page:
 
     Args:
         width: cells per line.
-        full: fold nothing.
         now: the present, for dates without a year.
-        draw: draw the Markdown of agents.
         window: show only these of the messages; the others are still wanted, for the calls that they make.
         first: without a window, the index of the first message to show.
     """

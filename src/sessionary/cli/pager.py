@@ -29,12 +29,7 @@ def command() -> list[str] | None:
 
 
 class Pager:
-    """A running pager.
-
-    Args:
-        words: the command line of the pager.
-        encoding: that of the terminal.
-    """
+    """A running pager."""
 
     def __init__(self, words: list[str], encoding: str) -> None:
         self.encoding = encoding

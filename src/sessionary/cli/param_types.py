@@ -98,11 +98,7 @@ def _midnight(day: date, zone: tzinfo | None) -> datetime:
 
 
 class When(click.ParamType[datetime]):
-    """An option that is a time.
-
-    Args:
-        end: use the end of the range.
-    """
+    """An option that is a time."""
 
     name = "time"
 

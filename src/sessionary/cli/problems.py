@@ -14,7 +14,6 @@ def problem_lines(problem: Problem, base: str, indent: str = "") -> Iterator[str
     """The lines of a problem.
 
     Args:
-        problem: what was found.
         base: the folder or the file that was checked; paths are shown relative to it.
         indent: blanks before each line.
     """

@@ -26,7 +26,6 @@ class Progress:
     """A bar that appears if the operation takes more than a second.
 
     Args:
-        what: the operation, in a word.
         total: the amount of work in any unit; None if unknown: only the work done is shown.
         clock: seconds.
     """

@@ -118,7 +118,6 @@ def outcome(document: dict[str, Any], text: str, *, undo: Sequence[str] = ()) ->
 
     Args:
         document: the same as JSON.
-        text: one line for it.
         undo: the words of the command that undoes it; none if there is none.
     """
     line = command_line(*undo) if undo else None

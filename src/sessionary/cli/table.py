@@ -15,9 +15,7 @@ class Column(NamedTuple):
     """A column.
 
     Attributes:
-        head: its heading.
         texts: its text in each row.
-        right: align it right.
         colours: the colour of each text; empty for none.
     """
 
@@ -39,7 +37,6 @@ def lines(
     """The lines of a table, the headings first.
 
     Args:
-        columns: the columns.
         room: the width in cells; None: nothing is cut.
         stretch: the heading of the column that gets the rest of the width.
         keep_end: cut that column at its beginning.

@@ -24,8 +24,6 @@ def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) 
     """Return the session, or the path of the file, that a word names. An existing file or folder wins over an id.
 
     Args:
-        workspace: where to look.
-        word: the argument.
         able: for `latest`, what the layout of the session must grant.
 
     Raises:
@@ -82,8 +80,6 @@ def to_change(workspace: Workspace, word: str, able: Capability | None = Capabil
     Unlike for reading, a file or folder of that name in the current folder does not win over an id.
 
     Args:
-        workspace: where to look.
-        word: the argument.
         able: for `latest`, what the layout of the session must grant; None for any session.
 
     Raises:
@@ -160,7 +156,6 @@ def all_summaries(
     """The summary of every session, and the errors of the folders that could not be read.
 
     Args:
-        workspace: where to look.
         partly: on a terminal Ctrl-C ends the reading alone; then the other sessions are `Summary.unread`.
     """
     if not can_be_drawn():

@@ -124,7 +124,6 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
 
     Args:
         data: the bytes.
-        path: the file, for the problems.
         line: the number of the first line of `data`.
         byte: the offset of `data` in the file; all returned offsets are offsets in the file.
     """

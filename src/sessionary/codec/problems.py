@@ -16,9 +16,7 @@ class Code(NamedTuple):
     """A row of the table.
 
     Attributes:
-        severity: the severity.
         stops: True if a strict line-by-line reader refuses the file because of it.
-        meaning: short description, for the docs.
         repair: the remedy; None if none is needed.
     """
 

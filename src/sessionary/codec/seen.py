@@ -102,9 +102,6 @@ class Duplicates:
 
     Records are compared by ``id`` or ``uuid``. A record without either counts if it has a timestamp and is repeated
     byte for byte; two equal short answers without a timestamp are two answers.
-
-    Args:
-        path: the file, for the problems.
     """
 
     def __init__(self, path: str = "") -> None:

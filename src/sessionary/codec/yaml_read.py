@@ -29,7 +29,6 @@ class Limits(NamedTuple):
 
     Attributes:
         size: bytes.
-        depth: nesting of lists and maps.
         aliased: number of values that exist only through aliases.
     """
 
@@ -81,8 +80,6 @@ def load_yaml(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
 
     Args:
         data: the bytes of the file.
-        path: its name, for errors.
-        limits: the limits.
 
     Raises:
         Corrupt: it is not a single YAML document, breaks a limit, repeats a key or uses an unknown tag. ``details``

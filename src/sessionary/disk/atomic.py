@@ -62,11 +62,7 @@ def temp_name(path: str) -> str:
 
 
 def resolve(fs: Fs, path: str) -> str:
-    """Return the real path behind a symbolic link, so that replacing a linked file keeps the link.
-
-    Raises:
-        StorageFailed: the path cannot be examined.
-    """
+    """Return the real path behind a symbolic link, so that replacing a linked file keeps the link."""
     try:
         is_link = stat_module.S_ISLNK(fs.lstat(path).st_mode)
     except FileNotFoundError:
@@ -325,9 +321,6 @@ def quarantine(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = N
     """Give the current file a second, dated name (`<path>.<kind>-<time>`) before it is replaced; return that name.
 
     Durability: the second name survives a power cut when this returns.
-
-    Raises:
-        StorageFailed: the file could not be linked or copied.
     """
     for aside in _dated_names(path, kind, now):
         named = False
@@ -453,9 +446,6 @@ def forget_file(path: str, *, fs: Fs = OS_FS) -> None:
     """Remove a marker file that records an operation in progress; a missing file is accepted.
 
     Durability: none. After a power cut the marker may be back, and the operation is repeated.
-
-    Raises:
-        StorageFailed: the file could not be removed.
     """
     try:
         fs.unlink(path)

@@ -267,11 +267,7 @@ def descriptor(fs: Fs, path: str, flags: int = READ) -> Iterator[int]:
 
 
 def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
-    """Return the stat of a path; None if it does not exist.
-
-    Raises:
-        StorageFailed: the path cannot be examined.
-    """
+    """Return the stat of a path; None if it does not exist."""
     try:
         return fs.stat(path)
     except FileNotFoundError:
@@ -281,11 +277,7 @@ def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
 
 
 def is_there(fs: Fs, path: str) -> bool:
-    """True if the path exists, also as a dangling symbolic link.
-
-    Raises:
-        StorageFailed: the path cannot be examined.
-    """
+    """True if the path exists, also as a dangling symbolic link."""
     try:
         fs.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -300,9 +292,6 @@ def names_in(fs: Fs, folder: str, closed: list[StorageFailed] | None = None) -> 
 
     Args:
         closed: if given, the error of a folder that cannot be read is added there, and it counts as missing.
-
-    Raises:
-        StorageFailed: it cannot be read.
     """
     try:
         return fs.listdir(folder)
@@ -539,11 +528,7 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = N
 
 
 def make_folder(fs: Fs, path: str) -> bool:
-    """As `make_dirs`, durable, with StorageFailed instead of OSError.
-
-    Raises:
-        StorageFailed: the folder cannot be made.
-    """
+    """As `make_dirs`, durable, with StorageFailed instead of OSError."""
     try:
         return make_dirs(fs, path)
     except OSError as error:

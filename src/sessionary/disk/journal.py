@@ -128,11 +128,7 @@ class Journal:
         _journals.add(self)
 
     def look(self) -> os.stat_result | None:
-        """Return the stat of the file at `path`; None if it does not exist.
-
-        Raises:
-            StorageFailed: the path cannot be examined.
-        """
+        """Return the stat of the file at `path`; None if it does not exist."""
         return stat_or_none(self._fs, self.path)
 
     def enter(self, lock: FileLock) -> os.stat_result | None:
@@ -141,7 +137,6 @@ class Journal:
         Raises:
             Locked: another holder kept the lock until the timeout.
             NotFound: the folder does not exist (FileNotFoundError).
-            StorageFailed: the path cannot be examined.
         """
         lock.acquire()
         try:
@@ -221,11 +216,7 @@ class Journal:
         self.size = -1
 
     def raise_failure(self) -> None:
-        """Raise the failure of a background flush, once.
-
-        Raises:
-            StorageFailed: a background flush failed.
-        """
+        """Raise the failure of a background flush, once."""
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure

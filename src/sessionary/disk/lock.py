@@ -64,9 +64,6 @@ class FileLock:
 
     It also excludes other threads of this process. It is not re-entrant: taking it twice in a thread ends in
     `Locked`.
-
-    Attributes:
-        path: the side file.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
@@ -87,7 +84,6 @@ class FileLock:
         Raises:
             Locked: another holder kept it until the timeout; `details` names it, as far as the system knows.
             NotFound: the folder does not exist (FileNotFoundError).
-            StorageFailed: the lock file cannot be opened.
         """
         if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
             raise self._locked(timeout, {"pid": os.getpid(), "thread": True})

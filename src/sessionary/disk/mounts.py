@@ -114,7 +114,6 @@ def flushes_links(folder: str, device: int) -> bool | None:
     a count of 0.
 
     Args:
-        folder: the folder of the new file.
         device: its device number, since another file system may be mounted there later.
     """
     mount = _mount_under(folder)

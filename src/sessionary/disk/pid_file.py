@@ -89,7 +89,6 @@ class PidFile:
         Raises:
             Locked: another program holds the lock, or was killed while holding it; `details` has `pid`, `age` and
                 `running`.
-            StorageFailed: the file cannot be created.
         """
         self.removed = False
         began = time.monotonic()

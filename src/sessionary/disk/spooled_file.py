@@ -47,7 +47,6 @@ class Spool(ClosedOnExit):
     Args:
         folder: the folder of the file if one is needed; it exists, unless `make` is set. By default the system's
             folder for temporary files, which may be in memory.
-        make: make the folder when a file is needed.
         in_memory: number of bytes to keep in memory before a file is used.
     """
 
@@ -75,11 +74,7 @@ class Spool(ClosedOnExit):
         self._end()
 
     def put(self, data: bytes) -> Slot:
-        """Store bytes; return their position.
-
-        Raises:
-            StorageFailed: the write failed.
-        """
+        """Store bytes; return their position."""
         slot = Slot(self._size, len(data))
         self._size += len(data)
         if self._fd is None and self._size <= self._most:
@@ -96,11 +91,7 @@ class Spool(ClosedOnExit):
         return slot
 
     def get(self, slot: Slot) -> bytes:
-        """Read the bytes at a position.
-
-        Raises:
-            StorageFailed: the read failed.
-        """
+        """Read the bytes at a position."""
         if self._fd is None:
             return bytes(self._held[slot.at : slot.at + slot.length])
         try:

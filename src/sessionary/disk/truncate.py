@@ -32,11 +32,7 @@ def known_by(fs: Fs, fd: int, offset: int) -> str:
 
 
 def continues(log: LineFile, cut: Mapping[str, Any], kept: Iterable[bytes]) -> bool:
-    """True if a journal starts with the result of a `Cut`, given as in `Entry.record`.
-
-    Raises:
-        StorageFailed: it cannot be read.
-    """
+    """True if a journal starts with the result of a `Cut`, given as in `Entry.record`."""
     offset = cut["offset"]
     start = max(0, offset - KNOWN_BY)
     if log.size() < offset or log.read(start, offset - start).hex() != cut["before"]:
@@ -52,7 +48,6 @@ def cut_journal(fs: Fs, path: str, place: str, cut: Mapping[str, Any]) -> None:
     """Remove lines from the journal at `path`. Idempotent: an interrupted cut is continued.
 
     Args:
-        path: the journal.
         place: the folder with the old end of the journal (``.tail``) and the lines of it to keep (``.kept``).
         cut: ``name``, ``offset`` and ``before`` (see `known_by`).
 

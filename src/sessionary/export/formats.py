@@ -18,7 +18,6 @@ class Format(NamedTuple):
 
     Attributes:
         module: the module in this package that writes it; loaded when it is used.
-        suffix: the end of file names.
         whole_results: it carries tool results as they are stored, not only their text.
     """
 

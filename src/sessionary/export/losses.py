@@ -108,9 +108,7 @@ def counted(steps: Steps, report: Report, *, whole_results: bool, outside: bool)
 
     Args:
         steps: the stream, messages outside of the conversation included.
-        report: where to count.
         whole_results: the format carries tool results as they are stored, not only their text.
-        outside: keep messages outside of the conversation.
     """
     for step in steps:
         if isinstance(step, Begin):

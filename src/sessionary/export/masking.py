@@ -13,8 +13,6 @@ def masked(steps: Steps, redaction: Redaction, *, whole_titles: bool) -> Steps:
     """The steps with each text in them redacted.
 
     Args:
-        steps: the stream.
-        redaction: the rules.
         whole_titles: keep the last word of a title that was cut.
     """
     for step in steps:

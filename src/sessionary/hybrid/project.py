@@ -52,7 +52,6 @@ class Chosen:
         Raises:
             Invalid: the file is damaged.
             NotFound: the file was named and does not exist.
-            StorageFailed: it cannot be read.
         """
         settings = self._settings()
         if settings is None:
@@ -64,7 +63,7 @@ class Chosen:
         """Return the age identity that encrypts this container; None if encryption was not chosen.
 
         Raises:
-            Invalid, StorageFailed: as `rules`.
+            Invalid: as `rules`.
             NotFound: the identity file does not exist.
         """
         settings = self._settings()
@@ -93,14 +92,9 @@ class Place:
 
     Attributes:
         base_dir: the folder of the store, as an absolute path.
-        project: the local name of its project.
         called: the name of the project on all machines; None to derive it from its repository.
         folder: the folder of the project; None if unknown.
         home: the home that contains the store; None if it is elsewhere.
-        state: the folder of the sync state.
-        bindings: the file that binds folders to projects.
-        logs: synchronise event logs too.
-        chosen: the user's settings for all remotes.
         quiet: seconds without a change after which a session may be changed, if no program reports it as open.
     """
 
@@ -144,7 +138,6 @@ class OneProject:
 
         Raises:
             RemoteError: the projects of that name on the remote cannot be listed.
-            StorageFailed, Locked: the binding of the folder cannot be stored.
         """
         if self.known() is None and (named := self._named()) is not None:
             self._called = self._bound(named, remote)

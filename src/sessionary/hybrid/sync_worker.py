@@ -52,15 +52,7 @@ _NOT_SENT = (SyncStatus.FAILED, SyncStatus.HELD_BACK)
 class SyncWorker:
     """Pushes and pulls the sessions of one store.
 
-    Args:
-        place: the sessions and the paths of local state.
-        connect: connects the remote.
-
     Attributes:
-        open: ids of the sessions that the store has open.
-        presence: reports them to other programs.
-        fs: the file system.
-        now: the clock.
         last: result of the last background push.
     """
 
@@ -176,7 +168,6 @@ class SyncWorker:
 
         Raises:
             Invalid, NotFound: the settings of `sync init` cannot be read.
-            StorageFailed: the sessions cannot be listed.
         """
         waiting = (
             self.background.waiting

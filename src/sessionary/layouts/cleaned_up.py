@@ -26,7 +26,6 @@ def note(fs: Fs, root: str, session_id: str, active: datetime, now: datetime) ->
     """Record that a session is about to be cleaned up.
 
     Args:
-        root: the folder that contains the session.
         active: the time of its last activity.
 
     Durability: on return the marker survives a power cut.
@@ -45,9 +44,6 @@ def forget(fs: Fs, root: str, session_id: str) -> None:
     """Remove the marker: the session exists again, or was deleted on purpose.
 
     Durability: on return the marker is gone after a power cut, too.
-
-    Raises:
-        StorageFailed: it could not be removed.
     """
     path = os.path.join(root, NOTES, session_id)
     if stat_or_none(fs, path) is None:
@@ -60,11 +56,7 @@ def forget(fs: Fs, root: str, session_id: str) -> None:
 
 
 def noted(fs: Fs, root: str) -> list[str]:
-    """The ids of the sessions of a folder that were cleaned up.
-
-    Raises:
-        StorageFailed: the markers cannot be read.
-    """
+    """The ids of the sessions of a folder that were cleaned up."""
     return [name for name in names_in(fs, os.path.join(root, NOTES)) or () if not name.startswith(".")]
 
 
@@ -73,9 +65,6 @@ def last_activity(fs: Fs, root: str, session_id: str) -> datetime | None:
 
     A marker that cannot be read counts as activity in the distant past, so that any change elsewhere restores
     the session.
-
-    Raises:
-        StorageFailed: the marker cannot be checked.
     """
     data = read_bytes(fs, os.path.join(root, NOTES, session_id))
     if data is None:

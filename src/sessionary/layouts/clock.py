@@ -63,10 +63,8 @@ def last_change(
     A time after the clock is reported, and does not count.
 
     Args:
-        stated: what states a time, and the time.
         changed: the time of its files in seconds since 1970, see `changed_at`; 0 if that is unknown.
         now: seconds since 1970.
-        path: the file for the problems.
     """
     clock = datetime.fromtimestamp(now, UTC)
     problems = [found for what, time in stated for found in future_note(what, time, path, clock)]

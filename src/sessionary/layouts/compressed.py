@@ -24,7 +24,6 @@ def read_compressed(fs: Fs, path: str) -> Iterator[Record | Problem]:
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read.
         Damaged: the rest of it cannot be decompressed; everything before it was yielded.
     """
     from sessionary.codec import read_lines  # here, since a list that reads nothing needs it not

@@ -73,7 +73,6 @@ def copy_of(name: str, originals: Collection[str] | None = None, *, devices: boo
     """Parse a file name as that of a conflict copy; None if it is not one.
 
     Args:
-        name: the name of the file.
         originals: the names of files that can have copies; None for any.
         devices: also accept a name that ends in a device name. Only if `originals` are given, and never where
         the user chooses file names.
@@ -138,9 +137,7 @@ def problems(
     """The problems for conflict copies and placeholders in the folder of a session.
 
     Args:
-        names: the names in it.
         originals: the files of the session that can have copies or placeholders.
-        session: the id of the session.
     """
     for name in placeholders_in(names, originals):
         yield not_downloaded(f"{folder}/{placeholder_name(name)}", name)

@@ -75,7 +75,6 @@ def overruled(
 
     Args:
         other: the version that does not lead.
-        merged: the result of the merge.
         ignore: fields that are set automatically, such as the time of the last change.
         within: fields that are objects and were merged key by key.
         united: fields that are lists and hold the items of both.

@@ -38,7 +38,6 @@ def fingerprint_of(
         clock a second change is undetectable.
         wanted: whether a path below the folder counts; an unwanted folder is not searched.
         passing: whether a report depends on the age of a file of that name, so that the folder has no fingerprint.
-        salt: further input of the result.
 
     Returns:
         16 bytes, or `UNKNOWN` if a later change could be undetectable.

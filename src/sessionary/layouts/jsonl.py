@@ -57,7 +57,6 @@ def read_jsonl(
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read.
     """
     with opened(fs, path) as (fd, found):
         begin = None if after is None else _begin(fs, fd, after)
@@ -76,7 +75,6 @@ def opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read, or an OSError ends the block.
     """
     try:
         fd = fs.open(path, READ)
@@ -239,7 +237,6 @@ def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, b
     """The bytes from an offset to a newline or the end of the file, and whether it is the end.
 
     Args:
-        fd: the file.
         byte: the offset at which a line begins.
         size: the size of the file a moment ago; data added since is read as well.
         length: maximum number of bytes, unless a line is longer.
@@ -282,7 +279,6 @@ def raw_line(fs: Fs, path: str, byte: int) -> bytes:
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read.
     """
     with opened(fs, path) as (fd, found):
         data, _ = window(fs, fd, byte, found.st_size, TAIL)

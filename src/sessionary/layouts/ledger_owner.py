@@ -42,11 +42,7 @@ def path_beside(ledger: str) -> str:
 
 
 def owner_of(ledger: str, fs: Fs = OS_FS) -> Owner | None:
-    """Return the owner of a ledger as known here; None if none is known.
-
-    Raises:
-        StorageFailed: the file cannot be read.
-    """
+    """Return the owner of a ledger as known here; None if none is known."""
     data = read_bytes(fs, path_beside(ledger))
     try:
         return None if data is None else _decode(data)
@@ -75,9 +71,6 @@ def take_over(ledger: str, fs: Fs = OS_FS) -> bool:
     """Make this device the owner of the ledger; False if no other device owns it.
 
     Durability: when this returns, it survives a power cut. Other devices learn it with the next push and their pull.
-
-    Raises:
-        StorageFailed: the file cannot be written.
     """
     owner = owner_of(ledger, fs)
     if owner is None or owner.here:
@@ -90,9 +83,6 @@ def name_owner(ledger: str, device: str, *, here: bool, fs: Fs = OS_FS) -> None:
     """Store the owner that the head names. A take-over by this device stays until the head names this device.
 
     Durability: when this returns, it survives a power cut.
-
-    Raises:
-        StorageFailed: the file cannot be written.
     """
     owner = owner_of(ledger, fs)
     if here:

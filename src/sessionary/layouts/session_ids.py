@@ -32,8 +32,6 @@ def one_named(word: str, ids: Iterable[str], what: str) -> str | None:
     """The one id that a word means, as `ids_named`; None if there is none.
 
     Args:
-        word: what the user typed.
-        ids: those that there are.
         what: what they name, for the message: ``features``.
 
     Raises:

@@ -37,12 +37,7 @@ def _text(stored: bytes) -> str:
 
 
 class Database:
-    """An SQLite database that another program owns.
-
-    Args:
-        path: its file.
-        fs: the file system, used for stats alone.
-    """
+    """An SQLite database that another program owns."""
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
         self.path = path
@@ -53,7 +48,6 @@ class Database:
 
         Raises:
             NotFound: the file does not exist.
-            StorageFailed: it cannot be read, or is being written all the time.
             Corrupt: it is damaged, or no database.
         """
         return self.read(lambda connection: connection.execute(statement, parameters).fetchall())

@@ -49,7 +49,6 @@ def summarize(
     """The summary of a session.
 
     Args:
-        before: how far an earlier call came.
         items: what `layout.read` yields, if the layout reads it with more problems for a check.
         idle_since: in a session that did not change since then no tool is at work, so the calls of its last message
             must have results; None if any may be at work.
@@ -124,11 +123,7 @@ def unreadable_file(ref: SessionRef, error: StorageFailed) -> Problem:
 
 
 def summaries(layout: Layout) -> Iterator[Summary]:
-    """The summary of every session of a layout, read anew.
-
-    Raises:
-        StorageFailed: as `Layout.discover`.
-    """
+    """The summary of every session of a layout, read anew."""
     for ref in layout.discover():
         try:
             summary = summary_of(layout, ref)

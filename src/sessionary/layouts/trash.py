@@ -27,7 +27,6 @@ class Trashed(NamedTuple):
     Attributes:
         session_id: its name: the id of a session that is a folder.
         at: when it was trashed, as text that sorts.
-        path: its place there.
     """
 
     session_id: str
@@ -52,12 +51,7 @@ def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> lis
     """The trash of a folder, newest first.
 
     Args:
-        fs: the file system.
-        root: the folder.
         closed: if given, an unreadable trash is added there, and treated as empty.
-
-    Raises:
-        StorageFailed: it cannot be read.
     """
     try:
         return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]

@@ -94,11 +94,7 @@ class Attempts:
         self._unflushed = False
 
     def refresh(self) -> None:
-        """Read new lines.
-
-        Raises:
-            StorageFailed: the file cannot be read.
-        """
+        """Read new lines."""
         before = self._followed.restarts
         changed = self._followed.changed()
         if before != self._followed.restarts:
@@ -143,11 +139,7 @@ class Attempts:
         self._add("bad_line", line=line, byte=byte)
 
     def flush(self) -> None:
-        """Flush all records.
-
-        Raises:
-            StorageFailed: as `Journal.flush`.
-        """
+        """Flush all records."""
         if self._unflushed:
             self._journal.flush()
             self._unflushed = False

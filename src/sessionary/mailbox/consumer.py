@@ -92,7 +92,7 @@ class Box:
         """Read new messages, and what other processes have done with them.
 
         Raises:
-            NotFound, StorageFailed: as `learn`.
+            NotFound: as `learn`.
         """
         self.learn()
         known = (self.ledger.restarts, self.attempts.revivals)
@@ -106,7 +106,6 @@ class Box:
 
         Raises:
             NotFound: the session has been moved or removed since the mailbox was opened.
-            StorageFailed: a file cannot be read.
         """
         self.ledger.refresh()
         self.attempts.refresh()
@@ -121,11 +120,7 @@ class Box:
         return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), self.named)]
 
     def new_damage(self) -> list[Problem]:
-        """The unreadable lines of the ledger that were not yet reported to this consumer.
-
-        Raises:
-            Locked, StorageFailed: that they are reported could not be recorded.
-        """
+        """The unreadable lines of the ledger that were not yet reported to this consumer."""
         fresh = []
         for problem in self.ledger.problems:
             place = (problem.line or 0, problem.byte or 0)
@@ -135,11 +130,7 @@ class Box:
         return fresh
 
     def wants(self, place: Place) -> bool:
-        """False if the message is a dead letter, or the file is known as invalid and has not changed since.
-
-        Raises:
-            StorageFailed: the file cannot be checked.
-        """
+        """False if the message is a dead letter, or the file is known as invalid and has not changed since."""
         attempts = self.attempts
         if not (attempts.dead_files or attempts.bad):  # the usual case
             return True
@@ -151,11 +142,7 @@ class Box:
         return not (place.file in attempts.bad and self._is_still_bad(place))
 
     def waiting(self) -> int:
-        """Number of pending files, without those known as invalid.
-
-        Raises:
-            StorageFailed: a file cannot be checked.
-        """
+        """Number of pending files, without those known as invalid."""
         known = filter(None, map(self.folders.queued, self.attempts.bad))
         return self.folders.waiting - sum(map(self._is_still_bad, known))
 

@@ -29,9 +29,6 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
 
     They have left a log or an attempt in its folder, or a copy of a log in the state of the user: if a log
     has lost all its lines, nothing in the folder names its consumer.
-
-    Raises:
-        StorageFailed: the folder cannot be read.
     """
     try:
         names = fs.listdir(folder)
@@ -67,7 +64,6 @@ def statuses_of(folder: str) -> list[Status]:
 
     Raises:
         NotFound: the folder does not exist.
-        StorageFailed: a file cannot be read.
     """
     return [status_of(folder, name) for name in consumers_of(folder) or [WORK]]
 
@@ -97,11 +93,7 @@ def _unreadable(folder: str, error: StorageFailed) -> Problem:
 
 
 def mailbox_problems(folder: str) -> Iterator[Problem]:
-    """The problems of the mailbox of a session, except those of message files: dead letters, damaged logs.
-
-    Raises:
-        StorageFailed: a file cannot be read.
-    """
+    """The problems of the mailbox of a session, except those of message files: dead letters, damaged logs."""
     for name in consumers_of(folder):
         try:
             status = status_of(folder, name)

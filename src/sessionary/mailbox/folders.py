@@ -36,10 +36,8 @@ class Place(NamedTuple):
     """The place of a message. Places sort in the order of application: by name, which is a time, then by depth.
 
     Attributes:
-        name: the file name.
         depth: the number of the folder.
         label: the folder as written in the ledger: ``0``, or the path of a legacy one.
-        path: the file.
     """
 
     name: str
@@ -124,9 +122,6 @@ class Folders:
 
         Args:
             done: the names that need not be queued, by label.
-
-        Raises:
-            StorageFailed: a folder cannot be read.
         """
         for root in self._roots:
             for name in self._news(root):

@@ -43,9 +43,7 @@ class Entry(NamedTuple):
     """A handled message, to be logged.
 
     Attributes:
-        breadcrumb_id: its id.
         file: ``<depth>/<name>``.
-        line: the whole line, with its newline.
     """
 
     breadcrumb_id: str
@@ -74,8 +72,6 @@ class Ledger:
         named: the session and the consumer, as on a command line.
 
     Attributes:
-        path: the file.
-        ids: the ids of applied messages.
         names: their file names, by the label of their folder.
         restarts: incremented when the file was replaced, so that names may be gone.
         problems: the unreadable lines, as long as they exist.
@@ -115,11 +111,7 @@ class Ledger:
         return self._followed.found is not None
 
     def refresh(self) -> None:
-        """Read new lines. Takes no lock.
-
-        Raises:
-            StorageFailed: the file cannot be read.
-        """
+        """Read new lines. Takes no lock."""
         before = self.restarts
         changed = self._followed.changed()
         if self.restarts != before:
@@ -136,7 +128,6 @@ class Ledger:
         none of them, or the first few; the others are delivered again.
 
         Raises:
-            Locked: another process held the session for the whole time.
             StorageFailed: the disk refused; with ``outcome="unknown"`` they may be logged or not.
         """
         self._lock.acquire()
@@ -162,9 +153,6 @@ class Ledger:
         acknowledges the same message. The old file is kept as ``<name>.corrupt-<time>``.
 
         Durability: as `atomic.replace`: if interrupted, the ledger is the old one or the new one.
-
-        Raises:
-            Locked, StorageFailed: as `append`.
         """
         self.append(())  # ends a last line without newline, or sets half a line aside
         self._lock.acquire()
@@ -195,9 +183,6 @@ class Ledger:
         """Flush lines of other processes, which may have died before their flush.
 
         A message reported as applied must be durable, whichever process wrote the line.
-
-        Raises:
-            Locked, StorageFailed: as `append`.
         """
         if self._followed.state not in (self._durable, NOTHING):
             self.append(())

@@ -56,12 +56,8 @@ class LedgerCopy:
     """The copy of one ledger.
 
     Args:
-        state: our folder in the state of the user.
         ledger: the ledger.
         lock: the lock of the session: two processes may append to the copy.
-
-    Attributes:
-        path: the file of the copy.
     """
 
     def __init__(self, state: str, ledger: Ledger, lock: FileLock, fs: Fs) -> None:
@@ -93,11 +89,7 @@ class LedgerCopy:
             _log.debug("no copy of the ledger is kept: %s", error)
 
     def missing(self) -> set[str]:
-        """The ids of messages that were applied here and are missing in the ledger.
-
-        Raises:
-            StorageFailed: the ledger cannot be read.
-        """
+        """The ids of messages that were applied here and are missing in the ledger."""
         try:
             self._known.refresh()
         except StorageFailed as error:
@@ -113,7 +105,6 @@ class LedgerCopy:
 
         Raises:
             Conflict: it has lost lines.
-            StorageFailed: the ledger cannot be read.
         """
         if self._checked == self._ledger.restarts:
             return
@@ -132,20 +123,12 @@ class LedgerCopy:
         self._checked = self._ledger.restarts
 
     def lost(self) -> list[Entry]:
-        """The entries that are missing in the ledger, to be appended to it.
-
-        Raises:
-            StorageFailed: the copy cannot be read.
-        """
+        """The entries that are missing in the ledger, to be appended to it."""
         self._known.refresh()
         return list(_entries_without(self._fs, self.path, self._ledger.ids))
 
     def accept(self, now: datetime) -> None:
-        """Start a new copy with the content of the ledger. The old one is kept beside it.
-
-        Raises:
-            StorageFailed: the disk refused.
-        """
+        """Start a new copy with the content of the ledger. The old one is kept beside it."""
         if self._journal.look() is not None:
             self._journal.close()
             atomic.quarantine(self.path, "accepted", fs=self._fs, now=now)

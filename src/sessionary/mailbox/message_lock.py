@@ -15,11 +15,7 @@ _claims: set[Claim] = set()  # held by this process
 
 
 class Claim:
-    """A lock on one message file.
-
-    Attributes:
-        fd: the file, open for reading.
-    """
+    """A lock on one message file."""
 
     def __init__(self, fs: Fs, fd: int) -> None:
         self.fd = fd

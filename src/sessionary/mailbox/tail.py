@@ -80,11 +80,7 @@ class Follower:
         return state != NOTHING
 
     def lines(self) -> Iterator[Line]:
-        """The lines after the last one returned, up to the state of the last refresh. Blank ones are left out.
-
-        Raises:
-            StorageFailed: the file cannot be read.
-        """
+        """The lines after the last one returned, up to the state of the last refresh. Blank ones are left out."""
         seen, self.state = self.state, _CUT_OFF
         try:
             fd = self._fs.open(self.path, READ)

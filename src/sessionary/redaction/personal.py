@@ -36,7 +36,6 @@ def personal_rules(home: str, user: str, paths: Iterable[str | None] = ()) -> di
     """Rules for home folders and user names.
 
     Args:
-        home: the home folder of the user.
         user: the name of the user; may be empty.
         paths: paths of the sessions, such as the folder that the agent worked in: their home folders count too.
     """
@@ -71,12 +70,10 @@ def load_rules(path: str | None, *, fs: Fs = OS_FS) -> dict[str, str | None]:
 
     Args:
         path: the file; None for the default one, which may be missing.
-        fs: the file system.
 
     Raises:
         NotFound: the file does not exist.
         Invalid: it is not such a file.
-        StorageFailed: it cannot be read.
     """
     place = path or rules_file()
     data = None if place is None else read_bytes(fs, place)

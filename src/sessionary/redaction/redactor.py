@@ -41,7 +41,6 @@ class Redaction:
         rules: additional rules: regular expressions by name. If one has a group, the text of the group is kept.
             One with the name of a kept rule replaces it; None turns it off.
         common: also use the rules of `COMMON`, and mask what is under one of `SECRET_KEYS`.
-        mark: what stands for a secret.
 
     Raises:
         Invalid: a rule is not a regular expression, or matches redacted text.
@@ -137,9 +136,7 @@ class Redaction:
         """Return the remote version of a file, with redacted values replaced by the local ones.
 
         Args:
-            name: the file.
             mine: the local version, not redacted.
-            theirs: the remote version.
 
         Returns:
             None if a redacted value there, or a secret here, has no counterpart.

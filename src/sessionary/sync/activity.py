@@ -66,9 +66,6 @@ def restore(
     be set, the session is only sorted too high in lists.
 
     Durability: none. After a power cut the times may be those of the pull.
-
-    Raises:
-        StorageFailed: the folder cannot be read.
     """
     newest = kept = max(0, (active - _EPOCH) // _TICK * 1000)
     for part in layout.parts(ref):
@@ -90,9 +87,6 @@ def forget_cleanups(fs: Fs, here: Iterable[SessionRef]) -> None:
     """Forget clean-ups of sessions that exist again: if one vanishes later, it was deleted.
 
     Reads each folder of sessions once.
-
-    Raises:
-        StorageFailed: a record cannot be removed.
     """
     by_root: dict[str, set[str]] = {}
     for ref in here:
@@ -106,9 +100,6 @@ def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, 
     """True for a session that a local clean-up removed, unless another device has continued it since.
 
     If the earlier remote state is known, the result does not depend on any clock.
-
-    Raises:
-        StorageFailed: the record cannot be read.
     """
     if stat_or_none(fs, ref.locator) is not None:
         return False

@@ -77,7 +77,6 @@ def contents(remote: Remote, head: Head, name: str, tip: tuple[int, str], spool:
     Raises:
         RemoteError: a block is missing, or cannot be read.
         Corrupt: a block is damaged.
-        StorageFailed: the spool cannot be written.
     """
     n, chain = tip
     if n == 0 and chain == START:
@@ -98,11 +97,6 @@ def sizes(remote: Remote, head: Head, fs: Fs = OS_FS) -> dict[int, int]:
 
 def state_of(remote: Remote, record: HeadRecord, folder: str, fs: Fs = OS_FS) -> SyncedState:
     """The state of a session that a push continues from, if the stored one was lost. Its blocks are read for it.
-
-    Args:
-        remote: the archive.
-        record: the head of the session.
-        folder: the locator of the session.
 
     Raises:
         RemoteError, Corrupt, Unsupported: the head or a block cannot be read.

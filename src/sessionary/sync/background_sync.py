@@ -53,7 +53,6 @@ class Delivered(NamedTuple):
     """Result of a delivery.
 
     Attributes:
-        again: sessions to send again.
         answered: False if the remote did not answer: it is then left alone for a while.
     """
 
@@ -73,7 +72,6 @@ class BackgroundSync:
     Args:
         carry: sends sessions, in the background thread; an exception counts as no answer.
         clock: monotonic seconds.
-        thread: creates the thread.
 
     Attributes:
         given_up: set when nothing may be sent any more; `carry` must then end soon.

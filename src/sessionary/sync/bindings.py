@@ -118,8 +118,6 @@ class Bindings:
         Raises:
             NotFound: a user has to decide; ``details["identities"]`` names the possible projects.
             RemoteError: the remote could not be asked which projects it has.
-            StorageFailed: the binding cannot be written.
-            Locked: another process holds the file.
         """
         found = self.known().get(folder)
         if found is not None:

@@ -166,7 +166,6 @@ def unpack(block: str, data: bytes) -> Stored:
     """Decode the header of a stored block. Its bytes are verified by `unfold`.
 
     Args:
-        block: its id.
         data: the stored bytes.
 
     Raises:

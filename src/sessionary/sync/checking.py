@@ -122,7 +122,6 @@ class Checker(Step):
     """Compares the sessions of one layout with a remote.
 
     Args:
-        context: the sessions and the remote.
         recovered: returns the agreed state of a session, after an interrupted push was resolved.
         here: the local sessions, by head name.
         alone: takes the lock of synchronisation on this machine.
@@ -151,7 +150,6 @@ class Checker(Step):
 
         Raises:
             Locked: another synchronisation of this machine is running.
-            StorageFailed: the sessions cannot be listed.
         """
         with self._alone() as report:
             here = self._here(report)
@@ -256,7 +254,6 @@ class Checker(Step):
 
         Raises:
             RemoteError: the remote failed.
-            StorageFailed: the local file cannot be read.
             Unsupported: a newer version wrote a block.
         """
         faults: list[BlockFault] = []
@@ -298,7 +295,6 @@ class Checker(Step):
 
         Raises:
             RemoteError: the remote failed, or does not permit the removal.
-            StorageFailed: the local file cannot be read.
         """
         if one.here is None or fault.number >= one.matched:
             return False

@@ -47,11 +47,9 @@ class BroughtIn(NamedTuple):
     """What was done with one conflict copy.
 
     Attributes:
-        path: the copy, under the name that it had.
         original: the name of the file that it is a version of.
         done: ``contained`` (set aside: the file contains it), ``taken`` (it is the file now), ``merged``, ``session``
             (a session of its own), or ``left`` (it stays where it is).
-        more: the lines or fields that the file lacked.
         kept: its path now; the old one with ``left`` or in a dry run.
         session: the id of the session that it became; None unless `done` is ``session``.
     """
@@ -69,11 +67,7 @@ class BroughtIn(NamedTuple):
 
 
 def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
-    """The conflict copies of the files of a session, in the order of their names.
-
-    Raises:
-        StorageFailed: its folder cannot be read.
-    """
+    """The conflict copies of the files of a session, in the order of their names."""
     folder = _folder(layout, ref)
     try:
         names = fs.listdir(folder)
@@ -101,10 +95,6 @@ def bring_in(
 
     Durability: each file is the old one or the new one, whole, and a copy is set aside only after its content is
     durable. If interrupted, the next call does the rest.
-
-    Raises:
-        Locked: another process holds the session.
-        StorageFailed: a file cannot be read or written.
     """
     found = find(layout, ref, fs)
     if not found:

@@ -42,9 +42,6 @@ def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
     Excluded are conversations, which a pull never puts into this state (`undo` lists those that a save displaced),
     and files whose conflicts only the user may resolve: the files do not show whether that was done, see
     `Engine.awaiting`.
-
-    Raises:
-        StorageFailed: the folder cannot be read.
     """
     if layout.single_file(ref.session_id) is not None:
         return []  # it forks, or the user decides
@@ -78,7 +75,6 @@ class ConflictFinder(Step):
         Raises:
             RemoteError: the remote cannot be read.
             Corrupt, Unsupported, Invalid: the remote data cannot be read, or names a file that no such session has.
-            StorageFailed: a local file cannot be read.
         """
         head = decode(record.name, record.data)
         refuse_strangers(self._layout, head)
@@ -122,7 +118,6 @@ class Decider(Step):
         """Make one version of what is held back the version of all devices.
 
         Args:
-            name: the name of the session's head.
             keep: `MINE` or `THEIRS`.
 
         Raises:

@@ -29,16 +29,9 @@ class Context:
     """The sessions of one layout, local and on the remote.
 
     Attributes:
-        fs: the file system.
-        layout: the local sessions.
-        remote: the remote.
-        states: the agreed states.
-        rules: which files are synchronised.
         projects: shared names of projects.
         in_use: whether a session is open.
-        now: the clock.
         block: maximum number of bytes in a block.
-        surveyor: reads local files.
     """
 
     fs: Fs

@@ -48,10 +48,7 @@ def damage_of(
 
     Args:
         layout: reports the problems of each.
-        name: the part.
-        kind: how it changes.
         before: returns the version that both sides had. Not called if `after` has no problems.
-        after: the version in question.
 
     Raises:
         RemoteError, Corrupt, StorageFailed: a version cannot be read.

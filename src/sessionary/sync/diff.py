@@ -56,11 +56,9 @@ class Comparison:
 
     Attributes:
         verdicts: the verdict on each file.
-        theirs: remote files that had to be fetched.
         matched: the number of agreed pieces that each local file starts with.
         pieces: block ends of each remote file.
         bases: the last agreed version of documents that are merged by field, if known.
-        spool: the fetched blocks.
     """
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -109,7 +107,7 @@ def compare(
     are outside the store.
 
     Raises:
-        RemoteError, Corrupt, Unsupported, StorageFailed: as `download.fetch`.
+        RemoteError, Corrupt, Unsupported: as `download.fetch`.
     """
     result = Comparison(spool=Spool(fs=fs) if spool is None else spool)
     there = {part.name: part for part in _carried(head, rules) if part.name not in closed}

@@ -85,7 +85,6 @@ def arrived(remote: Remote, of: Range, spool: Spool) -> dict[str, Arrived]:
     Raises:
         RemoteError: the remote failed, or returned too much.
         Corrupt: the blocks hold more bytes than the head states for the file, whichever of them belong to it.
-        StorageFailed: they cannot be stored.
     """
     found: dict[str, Arrived] = {}
     sum_ = _Sum(of)
@@ -112,7 +111,7 @@ def laid_down(remote: Remote, of: Range, wanted: Mapping[str, Arrived], spool: S
 
     Raises:
         Corrupt: the header of a block differs from the first time.
-        RemoteError, StorageFailed: as `arrived`.
+        RemoteError: as `arrived`.
     """
     slots: dict[str, Slot] = {}
     for _, block in _numbered(remote, of):
@@ -189,8 +188,6 @@ class FetchedBlock(NamedTuple):
     """A fetched block.
 
     Attributes:
-        id: its id.
-        chain: the chain including it.
         prev: the chain before it.
         raw: number of bytes of the file in it.
         slot: its position in the spool, as it arrived.
@@ -207,11 +204,8 @@ class Theirs(NamedTuple):
     """A remote file.
 
     Attributes:
-        part: its entry in the head.
         start: length of the prefix that is known to equal the local file.
-        pieces: ends of all of its blocks.
         fetched: the blocks behind `start`.
-        spool: the spool with the blocks.
         whole: all of its bytes, if they are stored in the head.
     """
 
@@ -227,7 +221,6 @@ class Theirs(NamedTuple):
 
         Raises:
             Corrupt: a block does not match its id.
-            StorageFailed: the spool cannot be read.
         """
         if self.whole is not None:
             yield self.whole
@@ -257,15 +250,10 @@ def fetch(
     """Fetch the blocks of a file behind the common prefix with the local file.
 
     Args:
-        space: the space of its blocks.
-        part: its entry in the head.
-        agreed: the agreed pieces.
         begins: number of agreed pieces that the local file starts with.
-        spool: stores the blocks.
 
     Raises:
         RemoteError: a block of the head is missing (yet), see `MISSING`; or the remote failed.
-        StorageFailed: the blocks cannot be stored.
         Corrupt: head and blocks contradict each other.
     """
     if part.data is not None:
@@ -294,7 +282,7 @@ def fetch_version(remote: Remote, space: str, name: str, n: int, chain: str, spo
     """Fetch an earlier version of a file, known only by its number of blocks and its chain.
 
     Raises:
-        RemoteError, StorageFailed, Corrupt: as `fetch`.
+        RemoteError, Corrupt: as `fetch`.
     """
     blocks = _chain(remote, spool, Range(space, name, 0, n, n * BLOCK), chain)
     if not blocks or blocks[0].prev != START:

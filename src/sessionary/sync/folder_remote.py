@@ -43,11 +43,7 @@ PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 16, 1000, 1000
 
 
 class FolderRemote:
-    """The blocks and heads in a folder, which is made when something is put.
-
-    Args:
-        folder: its path.
-    """
+    """The blocks and heads in a folder, which is made when something is put."""
 
     settled_after = 0.0
 

@@ -38,9 +38,7 @@ class Sendable(NamedTuple):
     """Sendable files of a session.
 
     Attributes:
-        mine: the files.
         matched: how each compares with the agreed version.
-        held: files whose version is held back.
         accepted: files of a bundle that are sent although they are damaged, with the chain of their bytes.
     """
 

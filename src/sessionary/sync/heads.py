@@ -81,7 +81,6 @@ class Mark(Struct, frozen=True):
     """A device holds back another version of a file because it is damaged.
 
     Attributes:
-        device: the device.
         why: the damage, in a sentence.
     """
 
@@ -94,17 +93,12 @@ class Head(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         v: the format; clients that do not know it neither read nor write the session.
-        kind: the name of the layout.
         project: the shared name of the project; None for a session without one.
-        session: its id.
         space: the space of its blocks: the head name of the oldest ancestor session.
         gen: number of changes that did not only append.
         count: number of this push, from 1.
-        device: the device that pushed.
         at: time of the push, by that device's clock. Untrusted.
-        parent: the id of the parent session.
         deleted: the session was trashed; the parts describe its last state.
-        parts: its files.
         history: earlier generations, the newest last, at most `HISTORY`.
         owners: for each ledger, the device that writes it.
         active: time of the last activity, by the clock of the device that pushed; empty if unknown.

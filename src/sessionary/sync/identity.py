@@ -44,7 +44,6 @@ class Repository(NamedTuple):
     """The repository of a folder.
 
     Attributes:
-        top: the top of the work tree.
         git: the git folder that all its work trees share.
     """
 

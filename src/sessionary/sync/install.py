@@ -154,7 +154,6 @@ class Placer(Step):
 
         Raises:
             Unsupported: a file would be written outside the store.
-            StorageFailed: a file cannot be moved.
         """
         names = list(self._files(staged))
         for name in names:

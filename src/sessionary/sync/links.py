@@ -24,11 +24,7 @@ LINK = "link"
 
 
 class Links:
-    """Finds links that lead out of the store of one layout.
-
-    Args:
-        layout: the local sessions.
-    """
+    """Finds links that lead out of the store of one layout."""
 
     def __init__(self, fs: Fs, layout: SyncLayout) -> None:
         self._fs = fs
@@ -66,12 +62,7 @@ class Links:
             raise self._error(ref, link, _words({os.path.basename(path): link}))
 
     def with_left_out(self, ref: SessionRef, outcome: Outcome, left_out: Mapping[str, str]) -> Outcome:
-        """Return the outcome with the files that were left out. Such a session is never reported as in step.
-
-        Args:
-            outcome: the outcome of the other files.
-            left_out: files outside the store, with their links.
-        """
+        """Return the outcome with the files that were left out. Such a session is never reported as in step."""
         if not left_out:
             return outcome
         note = "; ".join(filter(None, (outcome.note, _words(left_out))))

@@ -39,7 +39,6 @@ class LocalPart(NamedTuple):
 
     Attributes:
         name: path relative to the session's folder.
-        kind: how it changes.
         path: path of the bytes to send.
         size: number of bytes to send: of a journal, those of its whole lines.
         stamp: inode, full size and times of the file.
@@ -74,15 +73,7 @@ class Matched(NamedTuple):
 
 
 class Surveyor:
-    """Reads the files of sessions.
-
-    Args:
-        rules: what is synchronised, and what is redacted.
-        folder: the folder of the sync state.
-
-    Attributes:
-        links: symbolic links out of the store.
-    """
+    """Reads the files of sessions."""
 
     def __init__(self, fs: Fs, layout: SyncLayout, rules: Rules, folder: str) -> None:
         self._fs = fs
@@ -99,7 +90,6 @@ class Surveyor:
 
         Raises:
             NotFound: the session does not exist any more.
-            StorageFailed: a file cannot be examined.
             Invalid: a file cannot be redacted without breaking it.
             Unsupported: the session is outside the store.
         """
@@ -179,15 +169,10 @@ class Surveyor:
         """Return the path of a derived file for this state of its source; made if missing.
 
         Args:
-            session: the folder of the session.
-            name: the part.
             state: everything that its bytes depend on.
             make: yields the bytes.
 
         Durability: none needed; a derived file is never visible in part.
-
-        Raises:
-            StorageFailed: it cannot be written.
         """
         digest = sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         folder, key = os.path.join(self._copies, digest), part_key(name)

@@ -24,7 +24,6 @@ class Side(NamedTuple):
     """One version of a journal.
 
     Attributes:
-        device: its device.
         lines: its lines behind the common beginning, without newlines.
     """
 
@@ -36,7 +35,6 @@ class Merged(NamedTuple):
     """The merged version.
 
     Attributes:
-        lines: the lines behind the common beginning.
         doubled: of a ledger, the lines that were dropped because another one has their key.
     """
 
@@ -57,9 +55,6 @@ def merge(rule: Rule, common: Sequence[bytes], mine: Side, theirs: Side) -> Merg
 
     Args:
         rule: the keys of a line's time, and of its identity.
-        common: the common beginning.
-        mine: the local version.
-        theirs: the remote version.
     """
     lines = _once(_read(rule, mine, _BEFORE_ALL), _read(rule, theirs, _BEFORE_ALL))
     lines.sort(key=lambda line: (line.time, line.device, line.offset))

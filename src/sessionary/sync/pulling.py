@@ -126,8 +126,6 @@ class Puller(Step):
 
         Args:
             record: the pulled head, as stored.
-            head: the same, decoded.
-            outcome: the outcome of the pull.
         """
         error, now = outcome.error, self._now()
         if isinstance(error, Corrupt) or (isinstance(error, RemoteError) and is_unreadable(error)):

@@ -70,14 +70,7 @@ SENT_AGAIN = "the remote had lost it, or was restored to an earlier state; it wa
 
 
 class _Basis(NamedTuple):
-    """The state that a push starts from.
-
-    Attributes:
-        agreed: the agreed state.
-        shared: pieces that exist in the same space already.
-        again: the agreed state was just put again.
-        note: a note for the report.
-    """
+    """The state that a push starts from."""
 
     agreed: SyncedState
     shared: Mapping[str, list[Piece]]
@@ -113,7 +106,6 @@ class Pusher(Step):
         """Send the changes of a session, and what the remote has lost of it, but no damaged copy of sent files.
 
         Args:
-            name: the name of its head.
             agreed: its agreed state; None if it was never pushed from here.
             allowed: files that the user sends regardless of damage.
             ended: files of which no other device holds a version back any more, by the user's decision.
@@ -200,12 +192,11 @@ class Pusher(Step):
         refused, the remote has another state, and nothing has changed.
 
         Args:
-            name: the name of its head.
             etag: the etag of the head on the remote; None without one.
             held: that head, an earlier one; None if it is missing or unreadable.
 
         Raises:
-            RemoteError, Invalid, StorageFailed: as `push`.
+            RemoteError, Invalid: as `push`.
         """
         if held is not None:
             refuse_strangers(self._layout, held)
@@ -393,12 +384,10 @@ class Pusher(Step):
         """After an interrupted push: put again the blocks that it relied on, if the local files still have them.
 
         Args:
-            intent: the intended state.
             before: the agreed state before it.
 
         Raises:
             RemoteError: the remote failed.
-            StorageFailed: a file cannot be read.
         """
         if (
             intent.unsure and stat_or_none(self._fs, ref.locator) is not None

@@ -154,13 +154,7 @@ def joined(reports: Iterable[Report]) -> Report:
 def of_unknown_kinds(
     records: Iterable[HeadRecord], known: Collection[str], rules: Rules
 ) -> Iterator[Outcome]:
-    """Yield the sessions of kinds that only newer versions know, as held back.
-
-    Args:
-        records: the heads on the remote.
-        known: the known kinds.
-        rules: which projects are synchronised.
-    """
+    """Yield the sessions of kinds that only newer versions know, as held back."""
     for record in records:
         place = place_of(record.data)
         if place is not None and place.kind not in known and rules.admits(place.project):
@@ -206,7 +200,6 @@ def holds_of(
 
     Args:
         device: the name of this device, if known.
-        held: local files whose version is held back.
         refused: files whose remote version is not taken.
         other: returns the path of such a version beside the file, if any.
     """

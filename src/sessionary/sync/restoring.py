@@ -77,7 +77,6 @@ class Earlier(Step):
     """Earlier versions of the sessions of one layout.
 
     Args:
-        context: the sessions.
         patience: seconds to wait for another synchronisation of this machine.
     """
 
@@ -132,9 +131,6 @@ class Earlier(Step):
 
     def restore_kept(self, ref: SessionRef, kept: str) -> list[Restored]:
         """Restore a version that an earlier restore kept; the current one is kept in the same way.
-
-        Args:
-            kept: the name of the kept file.
 
         Durability: as `restore`.
 

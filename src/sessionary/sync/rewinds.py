@@ -100,7 +100,6 @@ def come_back(
 
     Args:
         found: the comparison before the pull.
-        mine: the files now.
         taken: the length of each journal before the rewind.
     """
     names = [name for name in taken if name in mine and found.verdicts.get(name) is Verdict.THEIRS]

@@ -82,7 +82,6 @@ def load_settings(path: str | os.PathLike[str]) -> Settings:
     Raises:
         NotFound: synchronisation is not set up.
         Invalid: the file is damaged, or has unknown settings.
-        StorageFailed: it cannot be read.
     """
     data = read_bytes(OS_FS, os.fspath(path))
     if data is None:

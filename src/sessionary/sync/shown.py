@@ -66,11 +66,7 @@ def at_least(record: HeadRecord, agreed: SyncedState | None) -> HeadRecord:
 
 
 def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: SyncedState) -> bool:
-    """True if all local files are as agreed.
-
-    Raises:
-        StorageFailed: a file cannot be read.
-    """
+    """True if all local files are as agreed."""
     return not agreed.head.deleted and all(
         match(fs, here, agreed.pieces.get(part), agreed.seen.get(part)).same for part, here in mine.items()
     )
@@ -101,7 +97,6 @@ def standing_of(
     Args:
         record: its head, as the remote shows it.
         same: all local files are as agreed.
-        whole: all agreed files are here.
 
     Raises:
         Corrupt, Unsupported: the head cannot be read.

@@ -55,10 +55,8 @@ class SyncedState(Struct, frozen=True):
     """The agreed state of a session.
 
     Attributes:
-        head: the remote head.
         etag: its etag; empty if unknown (in an intent).
         pieces: the block ends of each file.
-        folder: the local folder of the session.
         seen: for each file, inode, size and times when it was found equal to the head.
         held: local files whose version is not sent, by name.
         refused: files whose remote version is not taken, by name.
@@ -111,12 +109,7 @@ class _Spent(Struct, frozen=True):
 
 
 class Records(Generic[_T]):
-    """Values of one kind below a folder, for each session a file: a line of JSON, and a hash that detects damage.
-
-    Args:
-        suffix: the suffix of the files.
-        kind: the type of the values.
-    """
+    """Values of one kind below a folder, for each session a file: a line of JSON, and a hash that detects damage."""
 
     def __init__(self, folder: str, suffix: str, kind: Any, fs: Fs) -> None:
         self.suffix = suffix
@@ -183,11 +176,7 @@ class States:
         self._above: dict[str, int] = {}
 
     def lock(self) -> FileLock:
-        """Return the lock for one synchronisation of this machine.
-
-        Raises:
-            StorageFailed: the folder cannot be made.
-        """
+        """Return the lock for one synchronisation of this machine."""
         make_folder(self._fs, self.folder)
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 

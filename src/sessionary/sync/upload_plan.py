@@ -49,8 +49,6 @@ class Draft(NamedTuple):
     """A file of the next head.
 
     Attributes:
-        part: its entry in the head.
-        pieces: the ends of its blocks.
         puts: the blocks that the remote may lack: ids and bytes.
         done: False if the file continues after this round.
     """
@@ -81,7 +79,6 @@ class Claims:
         items: for immutable files among them, the chain of their bytes.
         versioned: documents whose earlier versions are kept; see `versions_kept`.
         above: the number of the head is higher than this.
-        history: how many earlier generations the head lists.
     """
 
     taken: Collection[str] = ()
@@ -118,7 +115,6 @@ def draft(
     """Return the next round of one file: what is known already, and blocks for what follows.
 
     Args:
-        known: pieces on the remote.
         matched: number of them that the file starts with.
         block: bytes in one block.
         room: a document of at most this many bytes, compressed, is stored in the head.
@@ -172,10 +168,7 @@ def next_head(
 
     Args:
         old: the head that it replaces, or an empty one for a new session.
-        drafts: the local files.
         matched: number of pieces of the old head that each of them starts with.
-        stamp: the fields about the push.
-        claims: further fields.
     """
     done = all(one.done for one in drafts.values())
     parts = {part.name: part for part in old.parts}
@@ -266,8 +259,6 @@ def assumed(head: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Match
     """Return the blocks of a round that were not put, because the remote should have them, though not by this head.
 
     Args:
-        head: the head that is replaced.
-        drafts: the round.
         matched: number of known pieces that each file starts with.
     """
     held = {part.name: part.n for part in head.parts}

@@ -112,7 +112,7 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
     A named folder must exist. It may hold no sessions yet: a pull may create the first ones.
 
     Raises:
-        Corrupt, Invalid, NotFound, StorageFailed: as `chosen`.
+        Corrupt, Invalid, NotFound: as `chosen`.
         NotFound: a named folder is missing.
     """
     homes.check_named(home)

@@ -69,12 +69,8 @@ class Pending(NamedTuple):
     Attributes:
         what: a session in two versions, a file that is held back, a file with another version beside it, or a
             session for which this is unknown.
-        kind, id, project: the session.
         file: the file, relative to the session's folder; None if it is the whole session.
-        sibling: the id of the sibling.
-        path: the session or file that has the name.
         sibling_path: the other version; None if only the remote has it.
-        commands: the commands that settle it.
         note: why it is unknown.
     """
 

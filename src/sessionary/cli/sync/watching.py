@@ -88,8 +88,6 @@ class Watch:
     """Alternates pushes and pulls.
 
     Args:
-        here: the local sessions.
-        remote: the remote.
         on_report: called with each result that has something to report.
         clock: seconds.
     """

@@ -40,9 +40,6 @@ class NotPrinted(BaseException):
     """Our output cannot be written: its reader has gone, or a disk is full.
 
     This is not a failure of the message and not a handler's exception: the message must not be given up for it.
-
-    Attributes:
-        cause: the original exception.
     """
 
     def __init__(self, cause: Exception) -> None:

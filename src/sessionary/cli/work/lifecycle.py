@@ -88,14 +88,7 @@ _UNDO = {"pause": "resume", "resume": "pause", "interrupt": "resume"}
 
 
 def _changing(name: str, words: str, more: str = "", option: click.Option | None = None) -> click.Command:
-    """The command that calls the method `name` of the store.
-
-    Args:
-        name: its name.
-        words: its help.
-        more: what follows the command in its example.
-        option: its own option, an argument of the method.
-    """
+    """The command that calls the method `name` of the store."""
 
     @places.session
     @places.on_store

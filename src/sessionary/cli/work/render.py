@@ -186,7 +186,6 @@ class Usage:
     """The totals of one model.
 
     Attributes:
-        model: its name in the breadcrumbs.
         breadcrumbs: number of breadcrumbs.
         tokens_input, tokens_output: tokens.
         cost: US dollars, where known; None if unknown for all.

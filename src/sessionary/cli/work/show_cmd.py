@@ -34,12 +34,9 @@ class Whole:
     """A session with everything recorded about it.
 
     Attributes:
-        session: the session.
-        folder: its folder.
         crumbs: its breadcrumbs, oldest first.
         children: the sessions that it started, oldest first.
         consumers: the state of each consumer of its mailbox; not exported.
-        problems: problems of reading.
     """
 
     session: WorkSession
@@ -212,7 +209,6 @@ def _export(path: str, data: bytes) -> None:
 
     Raises:
         AlreadyExists: the file exists.
-        StorageFailed: the disk refused.
     """
     try:
         atomic.create(os.path.abspath(path), data)

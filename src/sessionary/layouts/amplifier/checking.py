@@ -94,7 +94,6 @@ def problems_beside(
     """Other files of the folder: conflicts, copies kept by a repair, remains of killed writers.
 
     Args:
-        folder: the session's folder.
         stats: every file of the folder by its name.
         messages: number of readable records of the transcript.
         now: seconds since 1970; a temporary file younger than a minute may belong to a living writer.

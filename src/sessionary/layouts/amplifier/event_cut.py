@@ -133,11 +133,7 @@ def _ids_of(messages: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def find_cut(file: LineFile, ties: Ties) -> EventCut | None:
-    """The lines of the log that belong to removed turns; None if there are none, or if it cannot be determined.
-
-    Raises:
-        StorageFailed: the log cannot be read.
-    """
+    """The lines of the log that belong to removed turns; None if there are none, or if it cannot be determined."""
     rows = _Rows()
     walk = _Walk(ties)
     for head in file.heads_back(width=WIDTH):

@@ -72,11 +72,7 @@ class ForkedEvents:
         self._members = encode_line(self._ids)[1:-1]
 
     def blocks(self) -> Iterator[bytes | memoryview]:
-        """The bytes of the new log, a block at a time.
-
-        Raises:
-            StorageFailed: the log cannot be read.
-        """
+        """The bytes of the new log, a block at a time."""
         size = self._log.size()
         ranges = [(0, size)] if self._cut is None else [(0, self._cut.offset), *self._cut.stays]
         for start, end in ranges:

@@ -310,11 +310,7 @@ def _metadata(plan: _Plan, session_id: str, time: str) -> dict[str, Any]:
 
 @contextmanager
 def _building(fs: Fs, base: str) -> Iterator[str]:
-    """A hidden folder to build in, with its lock held; removed unless it was moved.
-
-    Raises:
-        StorageFailed: it cannot be created or written.
-    """
+    """A hidden folder to build in, with its lock held; removed unless it was moved."""
     place = os.path.join(base, f"{BUILDING}{secrets.token_hex(8)}")
     lock = FileLock(os.path.join(place, LOCK), fs)
     try:

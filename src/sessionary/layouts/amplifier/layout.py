@@ -85,11 +85,7 @@ class AmplifierLayout:
                     yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
-        """Every readable project and its folder of sessions, also where that holds none but a trash.
-
-        Raises:
-            StorageFailed: as `discover`.
-        """
+        """Every readable project and its folder of sessions, also where that holds none but a trash."""
         for project, sessions, _ in self._sessions():
             yield project, sessions
 

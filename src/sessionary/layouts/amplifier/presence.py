@@ -89,13 +89,8 @@ def why_open(
     """Why a session may be open in a program on this machine; None if it is not.
 
     Args:
-        folder: the session's folder.
         now: seconds since 1970.
         quiet: seconds for which it must be unchanged, unless its last program closed it cleanly.
-        environ: the environment with amplifier's settings.
-
-    Raises:
-        StorageFailed: the folder cannot be read.
     """
     if _is_held(fs, os.path.join(folder, IN_USE)):
         return "a program has it open"

@@ -147,14 +147,10 @@ def carry_out(
     """Carry out a plan. A session that is in use stays and is reported in `problems`.
 
     Args:
-        move: the plan.
         passed: called after each session.
 
     *Durability*: a processed session is in its new place, flushed. If this does not return, every session is
     complete in the old project or the new one, and planning and running it again does the rest.
-
-    Raises:
-        StorageFailed: the disk refused.
     """
     for step in move.steps:
         try:

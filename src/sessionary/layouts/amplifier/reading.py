@@ -82,7 +82,6 @@ def read_file(fs: Fs, path: str) -> Iterator[Message | Problem]:
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read.
     """
     for item in read_jsonl(fs, path):
         if isinstance(item, Record):
@@ -96,7 +95,6 @@ def check_file(fs: Fs, path: str) -> list[Problem]:
 
     Raises:
         NotFound: the file does not exist.
-        StorageFailed: it cannot be read.
     """
     fold, times = Fold(), RisingTimes()
     for item in read_jsonl(fs, path):

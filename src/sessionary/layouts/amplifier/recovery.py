@@ -228,11 +228,7 @@ def _filled(problem: Problem, count: int) -> Problem:
 
 
 def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = False) -> StoredMetadata:
-    """The metadata of a session: the main file, else its backup, else only the id.
-
-    Raises:
-        StorageFailed: as `read_transcript`.
-    """
+    """The metadata of a session: the main file, else its backup, else only the id."""
     path = os.path.join(folder, METADATA)
     problems: list[Problem] = []
     main = read_bytes(fs, path) if to_write else _bytes_or_problem(fs, path, problems)

@@ -76,7 +76,6 @@ class TurnCut(NamedTuple):
         byte: the offset of the first removed line; the size of the file if none is removed.
         kept: number of messages that stay.
         last_kept: those of the last turn that stays; not read if nothing is removed.
-        dropped: the removed messages.
     """
 
     turns: int
@@ -126,11 +125,7 @@ def rewind(
 
 
 def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
-    """Where the turns after `turn` begin; only they and the last turn that stays are read.
-
-    Raises:
-        StorageFailed: it cannot be read.
-    """
+    """Where the turns after `turn` begin; only they and the last turn that stays are read."""
     turns = len(marks.starts)
     if turn == turns:
         return TurnCut(turns, marks.size, marks.messages, (), ())
@@ -144,11 +139,7 @@ def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
 
 
 def find_event_cut(fs: Fs, path: str, found: TurnCut) -> tuple[EventCut | None, bool]:
-    """The events of the removed turns, and whether they could be determined; (None, True) without a log.
-
-    Raises:
-        StorageFailed: the log cannot be read.
-    """
+    """The events of the removed turns, and whether they could be determined; (None, True) without a log."""
     ties = ties_of(found.last_kept, found.dropped)
     is_known = bool(ties.dropped_prompts or ties.dropped_ids or ties.since)
     try:

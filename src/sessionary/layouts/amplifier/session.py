@@ -80,11 +80,9 @@ class Baseline:
     """What this process last loaded from or saved to a transcript.
 
     Attributes:
-        known: hashes of the lines.
         seen: structural copies of the caller's messages of the lines, in order; None after a load, when the
         first save compares with the file instead.
         odd: indexes in `seen` of messages with more than plain JSON; these are compared in their cleaned form.
-        identity: the file at that time.
     """
 
     known: array[int] = field(default_factory=lambda: array("q"))
@@ -293,7 +291,6 @@ class Session:
         """Take the session: no other thread or process writes until `leave`. Returns the stat of the transcript.
 
         Raises:
-            Locked: another process or thread holds it.
             FileNotFoundError: the folder does not exist, and `make` is False.
         """
         while True:

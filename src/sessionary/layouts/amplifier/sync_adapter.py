@@ -115,11 +115,7 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 class StoreSyncLayout(AmplifierSyncLayout):
-    """The sessions of one project, in any folder.
-
-    Args:
-        project: the name of the project.
-    """
+    """The sessions of one project, in any folder."""
 
     def __init__(self, base_dir: Path, project: str, fs: Fs = OS_FS) -> None:
         super().__init__(base_dir, fs)

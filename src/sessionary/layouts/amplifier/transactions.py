@@ -111,7 +111,6 @@ def operating(
 
     Raises:
         NotFound: the session does not exist.
-        Locked, StorageFailed: as every write.
     """
     folder = os.path.realpath(expanded(session_dir))
     session_id = os.path.basename(folder)
@@ -151,9 +150,6 @@ def carry_out(
     """Carry out an operation, and drop the baseline of the session; return the folder with the old bytes.
 
     Durability: as `transaction.carry_out`.
-
-    Raises:
-        StorageFailed: as `transaction.carry_out`.
     """
     try:
         kept_in = transaction.carry_out(
@@ -238,7 +234,6 @@ def restore_conflict(
 
     Raises:
         NotFound: the session does not exist, or no version was replaced.
-        Locked, StorageFailed: as every write.
     """
     with operating(session_dir, RESTORE_CONFLICT, fs, now) as session:
         return _swap(session, now())
@@ -276,11 +271,7 @@ def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list
 
 
 def newest_entry(fs: Fs, folders: Iterable[str]) -> tuple[str, str] | None:
-    """The time and the folder of the newest operation that can be undone in any of these sessions.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
-    """
+    """The time and the folder of the newest operation that can be undone in any of these sessions."""
     dated = [(found[-1].at, folder) for folder in folders if (found := undo_entries(folder, fs=fs))]
     return max(dated, default=None)
 

@@ -35,7 +35,6 @@ class Marks(NamedTuple):
     Attributes:
         starts: for each turn, the offset of its first line and the number of messages before it.
         messages: number of messages.
-        size: the size of the file.
     """
 
     starts: list[tuple[int, int]]
@@ -48,7 +47,6 @@ def read_marks(fs: Fs, path: str) -> Marks:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        StorageFailed: it cannot be read.
     """
     try:
         with descriptor(fs, path) as fd:

@@ -61,12 +61,7 @@ def undoable(
     """The changes of the sessions in a folder (or of one of them) that can be undone, newest first.
 
     Args:
-        root: the folder.
-        session_id: the one session.
         closed: if given, errors of unreadable folders are added there.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
     """
     failures: list[StorageFailed] = [] if closed is None else closed
     found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, TRASH_FOLDER), failures)

@@ -121,12 +121,10 @@ class Writing(Struct):
         """Store a whole conversation: append if it extends the stored one, else replace.
 
         Args:
-            kept: the messages.
             found: the state of the transcript when the session was entered.
 
         Raises:
             Conflict: it would drop what another writer stored, and `on_conflict` is ``raise``.
-            StorageFailed: the disk refused.
         """
         session = self.session
         baseline = session.baseline
@@ -152,12 +150,8 @@ class Writing(Struct):
         """Append lines to the stored ones; True if the session is new.
 
         Args:
-            messages: the given messages.
             raws: the line of each.
             found: the state of the transcript when the session was entered.
-
-        Raises:
-            StorageFailed: the disk refused.
         """
         session = self.session
         transcript = session.transcript

@@ -152,7 +152,6 @@ def faults_of(document: Any, *, slug: str | None, path: str, data: bytes | None,
 
     Args:
         slug: the name of its file; None if it has none yet.
-        path: the file, for the problems.
         data: its bytes, for line numbers.
         strict: whether all required fields must be present.
     """

@@ -67,11 +67,7 @@ class SessionFiles:
         return data
 
     def held(self, slug: str) -> AbstractContextManager[None]:
-        """Hold the lock of a session for a ``with`` block; the folder must exist.
-
-        Raises:
-            Locked: another process held it for the whole time.
-        """
+        """Hold the lock of a session for a ``with`` block; the folder must exist."""
         return FileLock(os.path.join(self.folder, f".{check_slug(slug)}.lock"), self.fs).once(self._timeout)
 
     @contextmanager
@@ -102,7 +98,6 @@ class SessionFiles:
         """Apply `step` to a session and store it, if anything changed.
 
         Args:
-            operation: its name, for errors.
             step: changes the map below ``session``.
             ended: statuses that are allowed besides ``in_progress``.
             works: whether the change counts as work on the session as it was before.

@@ -144,7 +144,6 @@ class BrainstormLayout:
         Raises:
             NotFound: it is gone.
             Corrupt: it is larger than any session.
-            StorageFailed: it cannot be read.
         """
         path, last = ref.locator, self._last
         try:

@@ -213,9 +213,7 @@ def go_on(
     """Move to the next iteration: the stored one while the cursor is back, else a new one.
 
     Args:
-        questions: the questions of a new iteration.
         scores: its initial `ems`, `axes` and `phase`, None for each that stays.
-        last_question: the next one to answer.
 
     Raises:
         TransitionError: new values were given while the cursor is back.

@@ -173,7 +173,6 @@ def bytes_at(fs: Fs, path: str) -> bytes | None:
 
     Raises:
         Corrupt: as `file_bytes`.
-        StorageFailed: it exists and cannot be read.
     """
     try:
         return file_bytes(fs, path)[0]
@@ -184,11 +183,7 @@ def bytes_at(fs: Fs, path: str) -> bytes | None:
 
 
 def names(fs: Fs, folder: str) -> list[str]:
-    """The slugs of the session files in a folder, sorted; none if it is missing. Exact duplicates are left out.
-
-    Raises:
-        StorageFailed: it cannot be read.
-    """
+    """The slugs of the session files in a folder, sorted; none if it is missing. Exact duplicates are left out."""
     found = names_in(fs, folder) or ()
     files = {name for name in found if name.endswith(SUFFIX) and name[0] != "."}
     return sorted(name[: -len(SUFFIX)] for name in files if not _is_duplicate(fs, folder, name, files))

@@ -39,7 +39,6 @@ def scores_of(fs: Fs, path: str) -> list[Score]:
     Raises:
         NotFound: the file is gone.
         Corrupt, SchemaError, Unsupported: not a readable brainstorm.
-        StorageFailed: it cannot be read.
     """
     slug = os.path.basename(path).removesuffix(SUFFIX)
     try:

@@ -210,7 +210,6 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
         NotFound: the file does not exist.
         Corrupt: it cannot be parsed.
         SchemaError: it is JSON, but not a breadcrumb.
-        StorageFailed: it cannot be read.
     """
     data = read_bytes(fs, path, limit=LARGEST)
     if data is None:
@@ -236,11 +235,7 @@ def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> lis
     For names that are times, as the specification requires, this is the order of writing.
 
     Args:
-        folder: the session folder.
         closed: gets a problem for each folder that cannot be read; without it the first one is raised.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
     """
     found: list[CrumbFile] = []
     base = f"{folder}/{BREADCRUMBS}"
@@ -270,7 +265,6 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
     """Read one file; damage is returned as a problem, never raised.
 
     Args:
-        found: the file.
         now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default the current time.
         fd: the open file, if there is one; it is left open.
     """

@@ -41,9 +41,6 @@ def find_lost(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> I
 
     Args:
         closed: gets the errors of unreadable folders; without it the first one is raised.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
     """
     places = list(walk(fs, root, closed))
     ids = {place.name for place in places if place.is_session}
@@ -77,7 +74,6 @@ def move_lost(fs: Fs, root: str, name: str, session_id: str) -> list[str]:
 
     Args:
         name: the path of the folder below the root, as reported by `check`.
-        session_id: the whole id of the session.
 
     Durability: when this returns, all moves survive a power cut. If interrupted, each breadcrumb is in one of
     the two places, or for a moment in both; call it again for the rest.

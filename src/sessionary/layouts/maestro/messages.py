@@ -35,8 +35,6 @@ def messages_of(crumb: Breadcrumb, path: str, zone: tzinfo = UTC) -> list[Messag
     """The messages that a breadcrumb stands for: at least one, even if it is empty.
 
     Args:
-        crumb: the breadcrumb.
-        path: its file.
         zone: that of its time; see `times.session_zone`.
     """
     time, place = parse_time(crumb.timestamp, zone), Place(path, 1, 0)

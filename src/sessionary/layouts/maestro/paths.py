@@ -69,7 +69,6 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
 
     Raises:
         InvalidId: the id cannot name a folder.
-        StorageFailed: it was not found, and a folder cannot be read.
     """
     folder = f"{root}/{check_id(session_id)}"
     if stat_or_none(fs, f"{folder}/{SESSION}") is not None:
@@ -123,11 +122,7 @@ def places_below(fs: Fs, folder: str, session_id: str, children: Set[str]) -> li
 
 
 def top_of(fs: Fs, folder: str) -> str:
-    """The folder that contains all sessions of the tree of a session.
-
-    Raises:
-        StorageFailed: the path of the session cannot be resolved.
-    """
+    """The folder that contains all sessions of the tree of a session."""
     here = folder
     while True:
         above = os.path.dirname(here)

@@ -192,7 +192,6 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
     """Return the breadcrumb in a JSON object.
 
     Args:
-        document: the decoded document.
         name: the name of its file, the default for a missing timestamp.
 
     Raises:

@@ -40,7 +40,6 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
 
     Raises:
         NotFound: the folder does not exist.
-        Locked: another process held it for the whole time.
     """
     with FileLock(f"{folder}/{LOCK}", fs).once(PATIENCE):
         atomic.sweep(folder, fs=fs)
@@ -54,7 +53,6 @@ def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
         NotFound: the file does not exist.
         Corrupt: it is not JSON.
         SchemaError: it is not a work session, but for example one of Maestro's older format.
-        StorageFailed: it cannot be read.
     """
     data = read_bytes(fs, path, operation="load", limit=LARGEST)
     if data is None:
@@ -131,7 +129,6 @@ def save_session(
     in between.
 
     Args:
-        path: its file.
         completing: called under the lock with the id of a session that this save completes; may raise to refuse.
 
     Durability: when this returns, the document survives a power cut. If interrupted, a reader finds the old
@@ -143,7 +140,6 @@ def save_session(
         Invalid: its status is not valid.
         TransitionError: the stored session has ended since, and its status was changed to something else; or
         raised by `completing`.
-        Locked: another process holds the session.
         StorageFailed: the disk refused; `outcome` is the outcome of the write.
     """
     mine = checked(session)
@@ -177,7 +173,6 @@ def edit_session(
     Raises:
         NotFound, Corrupt, SchemaError: as `read_session`.
         SchemaError, Invalid, TransitionError: the changed session is refused, as by `save_session`.
-        StorageFailed: the disk refused.
     """
     session = read_session(path, fs=fs)
     before = sanitize(document_of(session))

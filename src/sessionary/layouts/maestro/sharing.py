@@ -45,7 +45,6 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
 
     Raises:
         Invalid: as `check_mode`.
-        StorageFailed: the system refused.
     """
     check_mode(mode)
     box = f"{folder}/{BREADCRUMBS}"

@@ -32,11 +32,7 @@ class WorkSpan:
 
 
 def span_of(fs: Fs, root: str, session_id: str, folder: str) -> WorkSpan:
-    """The time of the work session in a folder. Reads its document, and the names of its breadcrumbs.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
-    """
+    """The time of the work session in a folder. Reads its document, and the names of its breadcrumbs."""
     session = session_in(fs, folder)
     zone = UTC if session is None else session_zone(session.created)
     files = (one for box in mailboxes(fs, root, session_id, folder) for one in crumb_files(fs, box))

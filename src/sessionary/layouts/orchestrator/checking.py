@@ -227,7 +227,6 @@ def store_problems(
 
     Args:
         home: the folder `.ai-session`.
-        ids: the features in it.
         index: the list as it was read.
         writable: whether features may be made there.
     """

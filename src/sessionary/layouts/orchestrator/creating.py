@@ -125,11 +125,7 @@ def make_readme(fs: Fs, home: str) -> bool:
 
 @contextmanager
 def _building(fs: Fs, home: str) -> Iterator[str]:
-    """A hidden folder to build in; removed unless it was moved.
-
-    Raises:
-        StorageFailed: it cannot be created or written.
-    """
+    """A hidden folder to build in; removed unless it was moved."""
     place = f"{home}/{names.BUILDING}{secrets.token_hex(8)}"
     try:
         fs.mkdir(place)

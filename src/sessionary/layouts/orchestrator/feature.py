@@ -38,10 +38,8 @@ class Feature:
     """One feature, open in this process.
 
     Attributes:
-        folder: its folder.
         lock: the kernel lock on `.sessionary.lock`; every writer holds it.
         script_lock: the lock of the contract's scripts, `.state.lock`; held along with `lock`.
-        journal: the history.
         finished: the operation of a killed writer that was finished when the lock was last taken, or None.
     """
 
@@ -91,11 +89,7 @@ class Feature:
         return statefile.read_state(self.fs, self.folder)
 
     def plan(self) -> planfile.PlanFile:
-        """The current plan, read again only if the file has changed. The caller holds the lock.
-
-        Raises:
-            StorageFailed: it exists and cannot be read.
-        """
+        """The current plan, read again only if the file has changed. The caller holds the lock."""
         found = stat_or_none(self.fs, f"{self.folder}/{names.PLAN}")
         identity = found and (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         if identity is None or self._plan is None or self._plan[0] != identity:

@@ -49,7 +49,6 @@ class IndexFile(NamedTuple):
 
     Attributes:
         data: its bytes; None if there is none.
-        document: its parsed content.
         rows: by feature id, in file order.
         problems: damage, and oddities.
         error: why it must not be overwritten; None if it may be.
@@ -183,7 +182,6 @@ class Index:
 
     Attributes:
         home: the folder `.ai-session`.
-        path: the file.
         timeout: seconds to wait for the lock.
     """
 
@@ -195,11 +193,7 @@ class Index:
         self._lock = FileLock(f"{home}/{names.INDEX_LOCK}", fs)
 
     def load(self) -> IndexFile:
-        """The current list, for a write. Takes no lock: the file is replaced as a whole.
-
-        Raises:
-            StorageFailed: it exists and cannot be read.
-        """
+        """The current list, for a write. Takes no lock: the file is replaced as a whole."""
         return parse_index(read_bytes(self._fs, self.path), self.path)
 
     def read(self) -> IndexFile:
@@ -217,7 +211,6 @@ class Index:
             make: create the folder if it is missing.
 
         Raises:
-            Locked: another process held it all the time.
             FileNotFoundError: the folder is missing.
         """
         try:
@@ -239,7 +232,6 @@ class Index:
 
         Raises:
             Conflict, Corrupt: the list must not be overwritten.
-            StorageFailed, Locked: it cannot be written.
         """
         with self.held():
             self.put_locked(self.load(), feature_id, changes, began)

@@ -53,11 +53,7 @@ def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> PlanFile:
     """Read the plan of a feature; damage is returned among the problems, and a failed read as its `error`.
 
     Args:
-        folder: the feature.
         timeout: take the shared lock under which plans are read, and wait for it this long.
-
-    Raises:
-        Locked: a writer held the lock for the whole time.
     """
     path = f"{folder}/{names.PLAN}"
     try:

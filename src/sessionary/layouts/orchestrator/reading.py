@@ -77,7 +77,6 @@ def status_of_feature(
     """The status of a feature: from the list, else from the history, else active.
 
     Args:
-        folder: the feature.
         history: the history, if it was read; else it is read only if the list lacks the feature.
         strict: raise if the history cannot be read.
 
@@ -114,10 +113,6 @@ def exists(fs: Fs, path: str) -> bool:
 
 
 def feature_ids(fs: Fs, home: str) -> list[str]:
-    """The features below a `.ai-session`, sorted by name; none if it is missing.
-
-    Raises:
-        StorageFailed: the folder exists and cannot be read.
-    """
+    """The features below a `.ai-session`, sorted by name; none if it is missing."""
     found = names_in(fs, home) or ()
     return [name for name in sorted(found) if not name.startswith(".") and is_feature(fs, f"{home}/{name}")]

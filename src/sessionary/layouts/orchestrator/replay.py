@@ -26,10 +26,8 @@ class Replayed:
     """The state that a history gives; None or UNKNOWN for what it does not give.
 
     Attributes:
-        entries: how many entries there are.
         first: the time of the first entry.
         active_task: the id, None for no task, UNKNOWN if no line says.
-        model_in_use: the model.
         started_at: when the feature began, if a line says so.
         last_updated: the newest time that counts.
     """
@@ -99,8 +97,6 @@ class Behind(NamedTuple):
     """A field of the state that differs from the result of the last operation.
 
     Attributes:
-        found: the value in the state.
-        logged: the value in the operation.
         older: True if the field had the value `found` before, according to the history: an old copy was restored.
     """
 

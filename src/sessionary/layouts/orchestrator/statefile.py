@@ -97,7 +97,6 @@ def read_state(fs: Fs, folder: str) -> StateFile:
     Raises:
         NotFound: the state file does not exist.
         Corrupt, SchemaError, Unsupported: as `parse_state`.
-        StorageFailed: it cannot be read.
     """
     path, feature_id = f"{folder}/{STATE}", os.path.basename(folder)
     data = read_bytes(fs, path)

@@ -39,7 +39,6 @@ class Reach:
     """The blocks of one space, and the subset that chains reach.
 
     Args:
-        there: the ids of all blocks in it.
         kept: local copies of blocks that may be missing there, as `removed.Get`.
 
     Attributes:

@@ -112,7 +112,6 @@ class Remover:
     """Removes blocks from one remote, and puts back those that have become reachable.
 
     Args:
-        removed: stores the removed blocks.
         older: blocks younger than this stay. Removed blocks are kept for as long, and for thirty days at least.
         now: the clock of this machine, compared with times in heads.
         on_progress: called with the number of examined spaces, and then of removed blocks.
@@ -150,7 +149,6 @@ class Remover:
             Locked: another removal of this machine is running.
             RemoteError: the remote failed, or does not permit the removal; blocks removed until then were checked
                 again.
-            StorageFailed: the blocks cannot be saved.
         """
         done = Removal()
         with self._removed.lock().once(note="gc"):
@@ -171,7 +169,7 @@ class Remover:
 
         Raises:
             Locked: a removal is running, and does it itself.
-            RemoteError, StorageFailed: as `remove`.
+            RemoteError: as `remove`.
         """
         done = Removal()
         if self._removed.open_run() is not None:

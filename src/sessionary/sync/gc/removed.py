@@ -79,11 +79,7 @@ class Removed:
         self._fs = fs
 
     def lock(self) -> FileLock:
-        """Return the lock for one removal of this machine.
-
-        Raises:
-            StorageFailed: the folder cannot be made.
-        """
+        """Return the lock for one removal of this machine."""
         make_folder(self._fs, self.folder)
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
