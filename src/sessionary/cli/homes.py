@@ -24,11 +24,7 @@ def folder(home: Path | None) -> Path:
 
 
 def check_named(home: Path | None) -> None:
-    """Refuse a home that was named and is missing.
-
-    Raises:
-        NotFound: it is missing.
-    """
+    """Refuse a home that was named and is missing. Raises NotFound."""
     if home is not None or os.environ.get(VARIABLE):
         check_folder(folder(home), named_by=VARIABLE if home is None else "--home")
 

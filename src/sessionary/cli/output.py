@@ -156,7 +156,7 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise StorageFailed for a full disk or a closed stream under the result, and BrokenPipeError for a closed pipe."""
+    """Raise StorageFailed for a full disk or a closed stream under the result, BrokenPipeError for a closed pipe."""
     try:
         yield
     except BrokenPipeError:

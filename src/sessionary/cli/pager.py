@@ -42,11 +42,7 @@ class Pager:
         return self._process is not None
 
     def write(self, text: str) -> None:
-        """Write text to the pager.
-
-        Raises:
-            BrokenPipeError: the user has quit the pager.
-        """
+        """Write text to the pager. Raises BrokenPipeError if the user has quit the pager."""
         if self._process is None:
             import subprocess
 

@@ -230,11 +230,7 @@ def _up_to(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
 
 
 def _from_the_end(turns: Turns, messages: Iterable[Numbered]) -> Turns:
-    """The turns with negative numbers counted from the last one.
-
-    Raises:
-        Invalid: there are not so many.
-    """
+    """The turns with negative numbers counted from the last one. Raises Invalid if there are not so many."""
     count = 0
     for message in messages:
         count = message.turn
@@ -277,11 +273,7 @@ def _read(
 
 
 def _chosen(messages: Iterable[Numbered], turns: Turns) -> Iterator[Numbered]:
-    """The messages of the wanted turns.
-
-    Raises:
-        Invalid: there are no such turns.
-    """
+    """The messages of the wanted turns. Raises Invalid if there are no such turns."""
     first, last = turns
     turn, none = 0, True
     for message in messages:

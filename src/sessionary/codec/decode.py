@@ -69,11 +69,7 @@ def decode(raw: bytes) -> Any:
 
 
 def decode_patiently(raw: bytes) -> Decoded:
-    """As `decode`, with the slow parser, which also reports unusual features.
-
-    Raises:
-        Undecodable: as for `decode`.
-    """
+    """As `decode`, with the slow parser, which also reports unusual features. Raises as `decode`."""
     skipped = len(BOM) if raw.startswith(BOM) else 0
     try:
         text = raw[skipped:].decode("utf-8")

@@ -69,11 +69,7 @@ class Faults:
         ]
 
     def raise_any(self, at_least: Severity, *, operation: str, session: str | None = None) -> None:
-        """Raise if there are faults of this severity or worse, listing all of them.
-
-        Raises:
-            SchemaError: there are.
-        """
+        """Raise if there are faults of this severity or worse, listing all of them. Raises SchemaError."""
         grave = [problem for problem in self.problems() if problem.severity >= at_least]
         if not grave:
             return

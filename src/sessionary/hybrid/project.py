@@ -134,11 +134,7 @@ class OneProject:
         return self._place.project
 
     def called(self, remote: Remote) -> str:
-        """Return the name.
-
-        Raises:
-            RemoteError: the projects of that name on the remote cannot be listed.
-        """
+        """Return the name. Raises RemoteError if the projects of that name on the remote cannot be listed."""
         if self.known() is None and (named := self._named()) is not None:
             self._called = self._bound(named, remote)
         return self._called or self._place.project

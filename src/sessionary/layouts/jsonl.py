@@ -71,11 +71,7 @@ def read_jsonl(
 
 @contextmanager
 def opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file, opened for reading, and its stat.
-
-    Raises:
-        NotFound: the file does not exist.
-    """
+    """A regular file, opened for reading, and its stat. Raises NotFound if the file does not exist."""
     try:
         fd = fs.open(path, READ)
     except FileNotFoundError:
@@ -275,11 +271,7 @@ def raw_record(fs: Fs, ref: SessionRef, place: Place) -> bytes:
 
 
 def raw_line(fs: Fs, path: str, byte: int) -> bytes:
-    """The line of a file that begins at an offset, without its newline.
-
-    Raises:
-        NotFound: the file does not exist.
-    """
+    """The line of a file that begins at an offset, without its newline. Raises NotFound if the file does not exist."""
     with opened(fs, path) as (fd, found):
         data, _ = window(fs, fd, byte, found.st_size, TAIL)
         return data.split(b"\n", 1)[0]

@@ -51,11 +51,7 @@ def owner_of(ledger: str, fs: Fs = OS_FS) -> Owner | None:
 
 
 def check(ledger: str, fs: Fs = OS_FS) -> None:
-    """Refuse to write to a ledger that another device owns.
-
-    Raises:
-        Conflict: another device owns it.
-    """
+    """Refuse to write to a ledger that another device owns. Raises Conflict."""
     owner = owner_of(ledger, fs)
     if owner is not None and not owner.here:
         raise Conflict(

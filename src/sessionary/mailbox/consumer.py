@@ -31,11 +31,7 @@ _CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def check_consumer(name: str) -> str:
-    """Return the name, if it can be part of a file name.
-
-    Raises:
-        InvalidId: it cannot be.
-    """
+    """Return the name, if it can be part of a file name. Raises InvalidId if it cannot be."""
     if not _CONSUMER.fullmatch(name):
         raise InvalidId(
             f"{name!r} cannot name a consumer",
@@ -89,11 +85,7 @@ class Box:
         self._known = (0, 0)
 
     def refresh(self) -> None:
-        """Read new messages, and what other processes have done with them.
-
-        Raises:
-            NotFound: as `learn`.
-        """
+        """Read new messages, and what other processes have done with them. Raises as `learn`."""
         self.learn()
         known = (self.ledger.restarts, self.attempts.revivals)
         if known != self._known:  # earlier results may be void

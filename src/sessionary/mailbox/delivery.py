@@ -223,11 +223,7 @@ class Round:
 
 
 def _storable(result: object) -> dict[str, Any] | None:
-    """The result of a handler, as it is logged.
-
-    Raises:
-        Invalid: it is neither a dict nor None.
-    """
+    """The result of a handler, as it is logged. Raises Invalid if it is neither a dict nor None."""
     if result is None:
         return None
     if not isinstance(result, Mapping):

@@ -55,11 +55,7 @@ def versions(head: Head) -> list[Version]:
 
 
 def version_of(head: Head, number: int) -> Version:
-    """The version of a number.
-
-    Raises:
-        NotFound: there is none of this number.
-    """
+    """The version of a number. Raises NotFound if there is none of this number."""
     found = versions(head)
     for one in found:
         if one.number == number:

@@ -279,11 +279,7 @@ def fetch(
 
 
 def fetch_version(remote: Remote, space: str, name: str, n: int, chain: str, spool: Spool) -> Theirs:
-    """Fetch an earlier version of a file, known only by its number of blocks and its chain.
-
-    Raises:
-        RemoteError, Corrupt: as `fetch`.
-    """
+    """Fetch an earlier version of a file, known only by its number of blocks and its chain. Raises as `fetch`."""
     blocks = _chain(remote, spool, Range(space, name, 0, n, n * BLOCK), chain)
     if not blocks or blocks[0].prev != START:
         raise _damaged(f"the chain of {name} is incomplete at its start")
@@ -346,11 +342,7 @@ def _not_there(name: str, of: Range) -> RemoteError:
 
 
 def inline_bytes(part: PartHead) -> bytes:
-    """Return the bytes of a document that is stored in the head.
-
-    Raises:
-        Corrupt: they do not match the head.
-    """
+    """Return the bytes of a document that is stored in the head. Raises Corrupt if they do not match the head."""
     assert part.data is not None
     if part.size > LARGEST_DOCUMENT:
         raise _damaged(f"the head claims {part.size} bytes of {part.name}")

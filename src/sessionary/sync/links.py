@@ -38,11 +38,7 @@ class Links:
         return self._first(self._home, path) if _is_below(path, self._home) else None
 
     def refuse(self, ref: SessionRef) -> None:
-        """Refuse a session outside the store.
-
-        Raises:
-            Unsupported: it is outside.
-        """
+        """Refuse a session outside the store. Raises Unsupported."""
         folder = os.path.abspath(ref.locator)
         start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
         link = self._first(start, folder)
@@ -52,11 +48,7 @@ class Links:
             )
 
     def refuse_file(self, ref: SessionRef, path: str) -> None:
-        """Refuse a file of a session that is outside the store.
-
-        Raises:
-            Unsupported: it is outside.
-        """
+        """Refuse a file of a session that is outside the store. Raises Unsupported."""
         link = self.of(ref, path)
         if link is not None:
             raise self._error(ref, link, _words({os.path.basename(path): link}))

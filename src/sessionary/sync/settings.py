@@ -58,11 +58,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     projects: tuple[str, ...] = ()
 
     def rules(self) -> Rules:
-        """Return the rules of what is synchronised.
-
-        Raises:
-            Invalid: a redaction rule is not a regular expression.
-        """
+        """Return the rules of what is synchronised. Raises Invalid if a redaction rule is not a regular expression."""
         redaction = Redaction(self.redact_rules) if self.redact or self.redact_rules else None
         return Rules(self.include, self.exclude, self.logs, redaction)
 

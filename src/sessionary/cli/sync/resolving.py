@@ -336,11 +336,7 @@ def _versions(one: Pending) -> list[str]:
 
 
 def named_pair(pairs: list[Pair], word: str) -> Pair | None:
-    """The pair of which a word names one version; None if there is none.
-
-    Raises:
-        AmbiguousId: there are several.
-    """
+    """The pair of which a word names one version; None if there is none. Raises AmbiguousId if there are several."""
     named = set(ids_named(word, {name for pair in pairs for name in _ids(pair)}))
     found = [pair for pair in pairs if named & set(_ids(pair))]
     if len(found) > 1:

@@ -164,11 +164,7 @@ class EventFilter(TypedDict, total=False):
 
 
 def compile_filter(wanted: EventFilter) -> Callable[[Top], bool]:
-    """A test for events.
-
-    Raises:
-        Invalid: a time that cannot be read.
-    """
+    """A test for events. Raises Invalid if a time cannot be read."""
     tests: list[Callable[[Top], bool]] = []
     if (event := wanted.get("event")) is not None:
         names = re.compile("|".join(map(translate, _several(event))) or r"(?!)")

@@ -220,11 +220,7 @@ class _WorkingDirs:
 
 
 def _only_path(slug: str, new: str, folders: _WorkingDirs) -> str | None:
-    """The path of the project, from its sessions; None if unknown.
-
-    Raises:
-        Invalid: they name several.
-    """
+    """The path of the project, from its sessions; None if unknown. Raises Invalid if they name several."""
     paths = sorted({at for path in folders.paths() if (at := _path_of_slug(path, slug)) not in (None, new)})
     if len(paths) > 1:
         raise Invalid(

@@ -43,11 +43,7 @@ class Marks(NamedTuple):
 
 
 def read_marks(fs: Fs, path: str) -> Marks:
-    """Find the turns of a transcript.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-    """
+    """Find the turns of a transcript. Raises FileNotFoundError if the file does not exist."""
     try:
         with descriptor(fs, path) as fd:
             return _plain_marks(fs, fd) or marks_of(read_all(fs, fd), path)

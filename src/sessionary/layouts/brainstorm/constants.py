@@ -86,22 +86,14 @@ def read_time(text: Any) -> datetime | None:
 
 
 def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
-    """Return the value, if it is one of the choices.
-
-    Raises:
-        Invalid: it is not.
-    """
+    """Return the value, if it is one of the choices. Raises Invalid if it is not."""
     if value in choices:
         return value
     raise Invalid(f"{value!r} is not a {what}", hint=f"use one of: {', '.join(choices)}")
 
 
 def whole(value: Any, low: int, high: int | None, what: str) -> int:
-    """Return the value, if it is a whole number within its bounds.
-
-    Raises:
-        Invalid: it is not.
-    """
+    """Return the value, if it is a whole number within its bounds. Raises Invalid if it is not."""
     if is_whole(value, low, high):
         return int(value)
     bounds = f"from {low} to {high}" if high is not None else f"from {low}"

@@ -50,11 +50,7 @@ class SessionFiles:
         return os.path.join(self.folder, f"{check_slug(slug)}{SUFFIX}")
 
     def bytes_of(self, slug: str) -> bytes:
-        """The bytes of a session file.
-
-        Raises:
-            NotFound: it does not exist.
-        """
+        """The bytes of a session file. Raises NotFound if it does not exist."""
         path = self.path(slug)
         data = bytes_at(self.fs, path)
         if data is None:

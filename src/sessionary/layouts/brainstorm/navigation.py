@@ -396,11 +396,7 @@ def grown(holder: dict[str, Any], name: str) -> list[Any]:
 
 
 def texts(values: Sequence[str], what: str) -> list[str]:
-    """The texts as a list; a single text counts as a list of one.
-
-    Raises:
-        Invalid: one of them is not text.
-    """
+    """The texts as a list; a single text counts as a list of one. Raises Invalid if one of them is not text."""
     if isinstance(values, str):
         return [values]
     for value in values:

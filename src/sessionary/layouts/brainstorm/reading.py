@@ -169,11 +169,7 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
 
 
 def bytes_at(fs: Fs, path: str) -> bytes | None:
-    """The content of a session file; None if it does not exist.
-
-    Raises:
-        Corrupt: as `file_bytes`.
-    """
+    """The content of a session file; None if it does not exist. Raises as `file_bytes`."""
     try:
         return file_bytes(fs, path)[0]
     except FileNotFoundError:

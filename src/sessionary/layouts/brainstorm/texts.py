@@ -89,11 +89,7 @@ _UNITS: Final = (
 
 
 def words(lang: str) -> dict[str, str]:
-    """The texts in a language.
-
-    Raises:
-        Invalid: the language is unknown.
-    """
+    """The texts in a language. Raises Invalid if the language is unknown."""
     if lang not in LANGUAGES:
         raise Invalid(f"no messages in language {lang!r}", hint=f"use one of: {', '.join(LANGUAGES)}")
     return {name: texts[LANGUAGES.index(lang)] for name, texts in _WORDS.items()}

@@ -99,11 +99,7 @@ def trashed(fs: Fs, folder: str) -> list[str]:
 
 
 def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
-    """The path of the session of that name that was trashed last.
-
-    Raises:
-        NotFound: it is not in the trash.
-    """
+    """The path of the session of that name that was trashed last. Raises NotFound if it is not in the trash."""
     trash = os.path.join(folder, TRASH)
     found = newest(fs, folder, f"{slug}{SUFFIX}")
     if found is not None:

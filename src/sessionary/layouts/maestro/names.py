@@ -63,11 +63,7 @@ def is_uuid(session_id: str) -> bool:
 
 
 def check_depth(depth: object) -> int:
-    """Refuse an invalid depth level.
-
-    Raises:
-        Invalid: it is not an int of 0 or more.
-    """
+    """Refuse an invalid depth level. Raises Invalid if it is not an int of 0 or more."""
     if type(depth) is not int or depth < 0:
         raise Invalid(
             f"invalid depth_level {depth!r}", hint="a depth is an int: 0 for a session without parent"

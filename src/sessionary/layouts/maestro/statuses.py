@@ -30,11 +30,7 @@ FINAL: Final = frozenset({"completed", "failed"})
 
 
 def check_status(status: str) -> str:
-    """Refuse an invalid status.
-
-    Raises:
-        Invalid: it is not a status.
-    """
+    """Refuse an invalid status. Raises Invalid if it is not a status."""
     if type(status) is not str or status not in STATUSES:
         raise Invalid(
             f"{status!r} is not a status of a work session", hint=f"use one of {', '.join(sorted(STATUSES))}"

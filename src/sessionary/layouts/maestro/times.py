@@ -48,11 +48,7 @@ _LOCAL = _Local()
 
 
 def naive_zone() -> tzinfo:
-    """The zone of times without one.
-
-    Raises:
-        Invalid: `SESSIONARY_NAIVE_TIMES` is not a zone.
-    """
+    """The zone of times without one. Raises Invalid if `SESSIONARY_NAIVE_TIMES` is not a zone."""
     return _zone_called(os.environ.get(SETTING, ""))
 
 

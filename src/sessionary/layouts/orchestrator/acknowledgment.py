@@ -90,11 +90,7 @@ def _blocks(text: str) -> dict[str, tuple[int, int, Contract]]:
 
 
 def require(fs: Fs, home: str, spec: str, agent: str) -> None:
-    """Refuse an agent that has not acknowledged the contract.
-
-    Raises:
-        Invalid: it has not.
-    """
+    """Refuse an agent that has not acknowledged the contract. Raises Invalid."""
     verdict = verdicts(fs, home, spec, agent)[0]
     if not verdict.holds:
         raise Invalid(

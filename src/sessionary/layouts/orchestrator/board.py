@@ -52,11 +52,7 @@ class FeatureBoard:
 
 
 def board_of(fs: Fs, folder: str, now: datetime) -> FeatureBoard:
-    """The board of the feature in a folder. Waits for no lock.
-
-    Raises:
-        NotFound: the folder is gone.
-    """
+    """The board of the feature in a folder. Waits for no lock. Raises NotFound if the folder is gone."""
     if stat_or_none(fs, folder) is None:
         raise not_found(folder, f"No feature {os.path.basename(folder)}")
     plan, history = planfile.read_plan(fs, folder), read_history(fs, folder)

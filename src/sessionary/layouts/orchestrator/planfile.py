@@ -222,11 +222,7 @@ def new_plan(feature_id: str, name: str, description: str, created: datetime) ->
 def replanned(
     old: PlanFile, phases: Sequence[dict[str, Any]], blank: Mapping[str, Any], head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The old plan with new phases and some fields of its head; `blank` completes the head.
-
-    Raises:
-        SchemaError: as `planned`.
-    """
+    """The old plan with new phases and some fields of its head; `blank` completes the head. Raises as `planned`."""
     feature = {**old.head, **head}
     feature |= {name: value for name, value in blank.items() if name not in feature}
     return {"feature": feature, **old.document} | {"feature": feature, "phases": planned(old, phases)}

@@ -67,11 +67,7 @@ class Reach:
                 self._numbers[key][int(number)].add(name)
 
     def to(self, tips: Iterable[Tip]) -> set[str]:
-        """Return the ids of all blocks that these chains reach.
-
-        Raises:
-            RemoteError: the remote failed.
-        """
+        """Return the ids of all blocks that these chains reach. Raises RemoteError if the remote failed."""
         by_key: dict[str, set[Tip]] = defaultdict(set)
         for tip in tips:
             if tip[1]:
@@ -234,11 +230,7 @@ class Heads:
 
 
 def read_heads(remote: Remote) -> Heads:
-    """List all heads from the store, and decode them.
-
-    Raises:
-        RemoteError: the remote failed.
-    """
+    """List all heads from the store, and decode them. Raises RemoteError if the remote failed."""
     found = Heads()
     for record in heads_of(remote, anew=True):
         found.records[record.name] = record

@@ -329,11 +329,7 @@ class PlainRemote(WrappedRemote):
         return page
 
     def _check(self) -> None:
-        """Check once that the store is not encrypted.
-
-        Raises:
-            RemoteError: it is encrypted. Nothing was changed.
-        """
+        """Check once that the store is not encrypted. Raises RemoteError if it is; nothing was changed."""
         if not self._checked and self.inner.read_head(MARK) is not None:
             raise _sealed()
         self._checked = True
