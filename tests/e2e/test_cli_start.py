@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from sessionary.cli import main
+from tests.e2e.every_command import commands
 
 
 def test_the_package_runs_as_a_module() -> None:
@@ -41,3 +42,34 @@ def test_a_word_like_no_command_gets_no_guess(capsys: pytest.CaptureFixture[str]
     reported = capsys.readouterr().err
     assert "No such command 'xqqq'." in reported
     assert "Did you mean" not in reported
+
+
+GROUPS = [
+    "",
+    "work",
+    "work subwork",
+    "work ledger",
+    "brainstorm",
+    "feature",
+    "archive",
+    "sync",
+    "sync project",
+]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_help_describes_each_command_in_a_whole_sentence(
+    group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*group.split(), "--help"]) == 0
+    listed = capsys.readouterr().out
+    assert "..." not in listed.partition("\n  Examples:")[0].partition("COMMAND [ARGS]...")[2]
+    names = {name for name, _ in commands()}
+    below = {
+        one.removeprefix(group).split()[0] for one in names if one.startswith(f"{group} " if group else "")
+    }
+    assert below
+    assert below <= {
+        line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line.strip()
+    }

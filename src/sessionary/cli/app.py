@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import click
@@ -10,40 +11,17 @@ from sessionary.cli import output
 from sessionary.cli.lazy import LazyGroup, command, places_in
 from sessionary.version import __version__
 
-# In the order of the help: the most needed first.
-COMMANDS = (
-    "list",
-    "show",
-    "open",
-    "serve",
-    "search",
-    "export",
-    "import",
-    "diff",
-    "events",
-    "tree",
-    "stats",
-    "sql",
-    "doctor",
-    "work",
-    "check",
-    "repair",
-    "rename",
-    "tag",
-    "star",
-    "fork",
-    "rewind",
-    "restore-backup",
-    "trash",
-    "undo",
-    "mv",
-    "brainstorm",
-    "feature",
-    "archive",
-    "sync",
-    "mcp",
-    "demo",
-)
+SECTIONS = {
+    "Find and read": tuple("list show open search serve tree stats events diff sql doctor".split()),
+    "Check and repair": ("check", "repair", "restore-backup"),
+    "Change": ("rename", "tag", "star", "fork", "rewind", "trash", "mv", "undo"),
+    "Keep and share": ("archive", "export", "import", "sync", "mcp"),
+    "Sessions of a project": ("work", "brainstorm", "feature"),
+    "Try it": ("demo",),
+}
+"""The commands in the order of the help."""
+
+COMMANDS = tuple(chain.from_iterable(SECTIONS.values()))
 
 
 _MODULES = {
@@ -61,6 +39,20 @@ class Commands(LazyGroup):
         # The version and the help of the group are printed in here, by click itself.
         with output.refusals():
             return super().make_context(*args, **kwargs)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands into the help, by section."""
+        width = max(map(len, COMMANDS))
+        for section, names in SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(section):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), one.get_short_help_str(formatter.width - width - 4))
+                        for name, one in commands
+                        if one is not None
+                    ]
+                )
 
 
 @command(

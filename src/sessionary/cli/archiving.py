@@ -143,7 +143,7 @@ def run_command(folder: Path | None) -> int:
 @options.flag("--gone", help="Only sessions whose source is gone.")
 @options.as_json("the archived sessions", "one session")
 def list_command(session: str | None, folder: Path | None, gone: bool) -> int:
-    """List what is archived, the last one first; with an ID, the versions of that session.
+    """List archived sessions, or the versions of one.
 
     SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
     which `show` and `restore` use.
@@ -214,9 +214,9 @@ def _versions(archive: Archive, entry: Archived) -> int:
 @_folder
 @options.json_result
 def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
-    """Read archived sessions back, all of them by default, and compare each file of each version with its hash.
+    """Compare archived files with their hashes.
 
-    Exit code 13: something is damaged or missing.
+    All archived sessions are read by default. Exit code 13: something is damaged or missing.
     """
     archive = homes.workspace(must_exist=False).archive(folder)
     with Progress("verifying", None) as progress:
@@ -261,12 +261,13 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
 )
 @options.json_result
 def restore_command(session: str, folder: Path | None, to: Path | None, version: int | None) -> int:
-    """Write the files of an archived session, byte for byte; by default those of its longest version.
+    """Write the files of an archived session, byte for byte.
 
-    Nothing is ever replaced: if one of the files exists, nothing is written. The files get new times, so that the
-    agent does not delete them at once. Without --to they are written into the store of the agent, which is possible
-    where each session is a file of its own. Of a session in a database, --to gets its rows, as lines of JSON and as
-    a database. There is no undo: the files that were written are printed.
+    By default, they are those of its longest version. Nothing is ever replaced: if one of the files exists,
+    nothing is written. The files get new times, so that the agent does not delete them at once. Without --to
+    they are written into the store of the agent, which is possible where each session is a file of its own. Of
+    a session in a database, --to gets its rows, as lines of JSON and as a database. There is no undo: the files
+    that were written are printed.
     """
     archive = homes.workspace(must_exist=False).archive(folder)
     entry = archive.find(session)
@@ -289,7 +290,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
 @options.flag("--yes", help="Do not ask for confirmation.")
 @options.json_result
 def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool) -> int:
-    """Remove sessions from the archive, with all of their versions. There is no undo.
+    """Remove sessions from the archive, with all versions. There is no undo.
 
     A session whose source is present is archived again by the next run.
     """

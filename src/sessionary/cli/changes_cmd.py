@@ -90,10 +90,10 @@ def fork_command(
     no_events: bool,
     dry_run: bool,
 ) -> int:
-    """Create a new session from the first turns of another one, which stays unchanged.
+    """Create a session from the first turns of another one.
 
-    The new session is in the same project. Name, working directory, configuration and the events of those
-    turns are copied.
+    The other session stays unchanged. The new session is in the same project. Name, working directory,
+    configuration and the events of those turns are copied.
 
     Undo: move the new session to the trash; the command is printed.
     """
@@ -169,11 +169,11 @@ def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Ite
 @options.dry_run
 @options.json_result
 def rewind_command(session: str, turn: int, dry_run: bool) -> int:
-    """Rewind a session to the end of TURN; 0 is the state before its first turn.
+    """Rewind a session to the end of a turn.
 
-    Messages and events of later turns are removed, and kept for `sessionary undo`. There is no confirmation:
-    use --dry-run first. Close the session in its agent before, and resume it afterwards. Sessions of
-    sub-agents stay.
+    TURN 0 is the state before the first turn. Messages and events of later turns are removed, and kept for
+    `sessionary undo`. There is no confirmation: use --dry-run first. Close the session in its agent before, and
+    resume it afterwards. Sessions of sub-agents stay.
 
     Undo: `sessionary undo ID`; the command is printed.
     """
@@ -239,9 +239,9 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
 @options.dry_run
 @options.json_result
 def restore_backup_command(session: str, metadata: bool, dry_run: bool) -> int:
-    """Replace the transcript by its backup, which is older and may lack the last messages.
+    """Replace a transcript by its backup, which is older.
 
-    If a transcript is damaged, `sessionary repair` keeps more of it.
+    The backup may lack the last messages. If a transcript is damaged, `sessionary repair` keeps more of it.
 
     Undo: `sessionary undo ID`; the command is printed.
     """

@@ -33,7 +33,7 @@ Now your own sessions:
 )
 @options.flag("--keep", help="Keep the scratch folder for inspection.")
 def demo_command(parent: Path | None, keep: bool) -> int:
-    """Show saves being killed and sessions recovered, and two machines sharing them.
+    """Kill saves, recover them, and sync two machines.
 
     An agent saves a conversation in a scratch folder. Its process is killed again and again, and each time
     every acknowledged save must be there. Then one bit of the file is flipped, and the session is recovered.
@@ -89,7 +89,7 @@ def show(lines: Iterator[str]) -> bool:
 )
 @options.flag("--keep", help="Keep the scratch folder for inspection.")
 def sync_demo_command(keep: bool) -> int:
-    """Show two machines sharing their sessions, with kills, in a scratch folder.
+    """Show two machines that share sessions, with kills.
 
     The machines are two homes; between them is a folder as the store. Exit code 0: all checks passed; 1: a check
     failed. Your own sessions and settings are not touched.

@@ -33,10 +33,11 @@ _SHOWN = 20
 @options.home
 @options.json_result
 def diff_command(a: str, b: str) -> int:
-    """Compare two sessions, or branches of one: turns, tools, files, errors, tokens and cost.
+    """Compare two sessions, or two branches of one.
 
-    ID@1 is the first branch that was left in a session, by a rewind for example, from where the session began.
-    Files are those that the arguments of tool calls name. Tokens of a session are those of all its branches.
+    Compared are turns, tools, files, errors, tokens and cost. ID@1 is the first branch that was left in a
+    session, by a rewind for example, from where the session began. Files are those that the arguments of tool
+    calls name. Tokens of a session are those of all its branches.
     """
     workspace = homes.workspace()
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)

@@ -72,10 +72,11 @@ def export_command(
     branches: bool,
     strict: bool,
 ) -> int:
-    """Export sessions, with the sessions of their sub-agents, in a format that other programs read.
+    """Export sessions in a format that other programs read.
 
-    What an export cannot carry is printed on standard error. --json prints that as JSON instead, and needs a file.
-    Keys that decrypt data elsewhere (blobEncryptionKey) are masked even without --redact.
+    The sessions of their sub-agents are included. What an export cannot carry is printed on standard error.
+    --json prints that as JSON instead, and needs a file. Keys that decrypt data elsewhere (blobEncryptionKey)
+    are masked even without --redact.
 
     Exit code 11: the file exists. Exit code 18: with --strict, something cannot be exported.
     """

@@ -84,7 +84,7 @@ _BRAINSTORM = {
     places=places_in("sessionary.cli.brainstorm", _BRAINSTORM),
 )
 def brainstorm_command() -> None:
-    """Record brainstorms of a project: questions, answers, rounds, and the way back.
+    """Record brainstorms: questions, answers, ideas and rounds.
 
     They are stored in .project-memory/brainstorm-sessions/ below the folder of the project.
     """
@@ -142,7 +142,7 @@ _ARCHIVE: dict[str, str] = dict.fromkeys(("add", "run", "list", "verify", "resto
     places=places_in("sessionary.cli", _ARCHIVE),
 )
 def archive_command() -> None:
-    """Keep byte-exact copies of sessions, before their agents delete them.
+    """Keep exact copies of sessions before agents delete them.
 
     Sources are only read. A session whose source is gone stays in `sessionary list`, and `show` and `search` read
     it from the archive.
@@ -178,7 +178,8 @@ _SYNC = {
     },
 )
 def sync_command() -> None:
-    """Share sessions between machines, through a database or an object store.
+    """Share sessions between machines.
 
-    Sessions stay ordinary files; a remote holds copies. If two machines continue one session, both versions are kept.
+    The remote is a folder, a database or an object store. Sessions stay ordinary files; a remote holds copies.
+    If two machines continue one session, both versions are kept.
     """

@@ -33,11 +33,12 @@ _WORDS = {
 @options.home
 @options.json_result
 def import_command(files: Sequence[Path]) -> int:
-    """Import the sessions in FILE: an ATIF trajectory, an STS trace, or the database of a framework.
+    """Import sessions from a trace or a framework's database.
 
-    All commands then read them (`sessionary list --kind records`), and the stores of this package continue those
-    of frameworks. FILE is not changed. Import it again to add what is new; nothing is stored twice. There is no
-    undo: the sessions are new files, which `sessionary list --json` names.
+    FILE is an ATIF trajectory, an STS trace, or the database of a framework. All commands then read them
+    (`sessionary list --kind records`), and the stores of this package continue those of frameworks. FILE is not
+    changed. Import it again to add what is new; nothing is stored twice. There is no undo: the sessions are new
+    files, which `sessionary list --json` names.
 
     Exit code 3: something was left out.
     """

@@ -37,7 +37,7 @@ from sessionary.xdg import xdg_folder
 )
 @options.flag("--no-redact", help="Do not mask secrets in answers.")
 def mcp_command(allow_writes: bool, port: int | None, no_redact: bool) -> int:
-    """Serve the sessions to agents, as tools of the Model Context Protocol.
+    """Serve the sessions to agents as MCP tools.
 
     The tools list, search, read, check, compare and export sessions. Answers have at most 4,000 tokens by
     default, say what they leave out, and mark text of sessions as untrusted. Secrets are masked, and searches

@@ -51,11 +51,12 @@ class _Named(click.Command):
 @options.flag("--dry-run", help="Show what would be done; write nothing.")
 @options.json_result
 def mv_command(project: str, newpath: str, dry_run: bool) -> int:
-    """Move the sessions of PROJECT to its renamed folder NEWPATH.
+    """Move sessions to the new path of a renamed project.
 
-    PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent finds
-    sessions by a folder name made from the path, so both names are shown. The working directory in the
-    sessions is changed where it is the old path or a folder in it. Your project folder itself is not touched.
+    PROJECT is renamed to NEWPATH. PROJECT is the old path, the name of its folder below projects/, or the end
+    of that. The agent finds sessions by a folder name made from the path, so both names are shown. The working
+    directory in the sessions is changed where it is the old path or a folder in it. Your project folder itself
+    is not touched.
 
     If NEWPATH has sessions, both are joined; if two sessions have the same id, nothing is done. If
     interrupted, run it again. First close the agents that work there.

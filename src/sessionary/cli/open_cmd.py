@@ -29,7 +29,7 @@ from sessionary.workspace.opening import Resume
 @options.flag("--yes", help="With --run: do not ask for confirmation.")
 @options.json_result
 def open_command(session: str, run: bool, yes: bool) -> int:
-    """Continue a session in its agent: print the command, or run it.
+    """Print the command that continues a session, or run it.
 
     The command begins with a change to the folder that the agent worked in. The session is checked first: what the
     agent or its provider would refuse is printed on standard error, with the remedy. Sessionary writes nothing.

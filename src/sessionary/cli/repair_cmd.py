@@ -66,10 +66,11 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def repair_command(
     session: str, out: Path | None, orphans: str, close_last: bool, bad_bytes: str, full: bool, dry_run: bool
 ) -> int:
-    """Repair a session that its agent or a model provider refuses, then check it again.
+    """Repair a session that its agent or a provider refuses.
 
-    Readable lines stay unchanged, byte for byte. Readable parts of damaged lines are kept; the rest is set
-    aside beside the transcript. A healthy session is left unchanged. Close the session in its agent first.
+    The repaired session is checked again. Readable lines stay unchanged, byte for byte. Readable parts of
+    damaged lines are kept; the rest is set aside beside the transcript. A healthy session is left unchanged.
+    Close the session in its agent first.
 
     Conflict copies of a file synchroniser are merged first, for sessions of every kind: a copy that continues
     the file replaces it, documents are merged, a different conversation becomes a session of its own. The

@@ -108,15 +108,16 @@ def search_command(
     fold: bool,
     limit: int,
 ) -> int:
-    """Search messages in all sessions, including those of sub-agents; newest sessions first.
+    """Search the messages of all sessions, newest sessions first.
 
-    A message matches if it contains all WORDS, each anywhere in it; quote a phrase to match it as a whole.
-    OR, AND and NOT in capitals are operators: NOT concerns the word behind it, AND is the default and comes
-    before OR. An argument that begins with a double quote is an expression by itself. Case, the kind of white
-    space and the Unicode form are ignored; accents count, unless --fold is given. Text, tool calls, results
-    and titles are searched, never the JSON around them. With --regex each of WORDS is matched against a text
-    with its line breaks; ^ and $ match at lines. A message without a time has that of the last one before it.
-    In brainstorms, questions, answers, ideas and rounds are searched; in features, the commands of the history.
+    Sessions of sub-agents are searched too. A message matches if it contains all WORDS, each anywhere in it;
+    quote a phrase to match it as a whole. OR, AND and NOT in capitals are operators: NOT concerns the word
+    behind it, AND is the default and comes before OR. An argument that begins with a double quote is an
+    expression by itself. Case, the kind of white space and the Unicode form are ignored; accents count, unless
+    --fold is given. Text, tool calls, results and titles are searched, never the JSON around them. With --regex
+    each of WORDS is matched against a text with its line breaks; ^ and $ match at lines. A message without a
+    time has that of the last one before it. In brainstorms, questions, answers, ideas and rounds are searched;
+    in features, the commands of the history.
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
     """

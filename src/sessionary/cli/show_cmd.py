@@ -90,7 +90,7 @@ def show_command(
     follow: bool,
     raw: bool,
 ) -> int:
-    """Show the conversation of a session, or of any JSON Lines file of messages.
+    """Show the messages of a session, or of a JSON Lines file.
 
     ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, as printed by `sessionary
     search`, shows that message in full with the messages around it.

@@ -63,7 +63,7 @@ def stats_command(
     zone: tzinfo | None,
     events: bool,
 ) -> int:
-    """Count sessions, messages, turns and bytes, with their health, and the tokens and cost of models.
+    """Count sessions, messages, turns, tokens and cost.
 
     The cost is that of the list prices of the providers. Tokens of models without a known price are counted,
     and not part of the cost; a + marks such a sum. What agents state as their cost is printed beside it.

@@ -35,7 +35,7 @@ _ROOMY = 60
 @options.project
 @options.as_json("the sessions", "one session")
 def tree_command(session: str | None, project: str | None) -> int:
-    """Show sessions as a tree: sub-agents and forks below their parents.
+    """Show sub-agents and forks below their parents.
 
     With ID, only the family of that session, which is marked with ▶. A session whose parent is missing is
     shown at the left with a note, and so is one that is its own ancestor, which can result from edited files.

@@ -48,7 +48,7 @@ from sessionary.workspace import Change, Trashed, Workspace, gathered
 def trash_command(
     sessions: tuple[str, ...], list_: bool, empty: bool, older_than: datetime | None, yes: bool
 ) -> int:
-    """Move sessions to the trash; `sessionary undo` restores them.
+    """Move sessions to the trash, from which undo restores them.
 
     Their forks and the sessions of their sub-agents stay. The trash is never emptied automatically.
 
@@ -181,10 +181,11 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool) -> int:
 @options.json_flag("--jsonl", help="With --list: print JSON Lines, one change per line.")
 @options.json_result
 def undo_command(session: str | None, list_: bool) -> int:
-    """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
+    """Undo the last change, or restore a trashed session.
 
-    A conflict is a save that replaced what another program had stored: both versions are kept, and undo
-    restores the other one. Messages added to the session since then are kept.
+    A change is a rewind, a repair, a restored backup, an undo or a conflict. A conflict is a save that replaced
+    what another program had stored: both versions are kept, and undo restores the other one. Messages added to
+    the session since then are kept.
 
     Without an ID the last change of all sessions is shown and, on a terminal, undone after confirmation;
     elsewhere an ID is needed.

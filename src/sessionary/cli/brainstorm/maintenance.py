@@ -95,7 +95,7 @@ def _ended(ctx: click.Context) -> list[str]:
 @options.flag("--replace", help="Move an existing session of that name to archive/ (with --archived).")
 @options.json_result
 def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: bool) -> int:
-    """Restore a session that was cleaned up, or replaced by a new one.
+    """Restore a session that was cleaned up or replaced.
 
     Of several with one name, the last. It is restored as it was stored: `reopen` resumes it. If no session
     was replaced, there is no undo.

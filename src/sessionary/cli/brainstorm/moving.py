@@ -100,7 +100,7 @@ def continue_command(
 def update_command(
     store: BrainstormStore, slug: str, summary: tuple[str, ...], lang: str, **values: Any
 ) -> int:
-    """Set score, phase, persona or mode, without an answer or a new iteration.
+    """Set score, phase, persona or mode, and nothing else.
 
     A summary is undone only by another one.
     """

@@ -75,7 +75,7 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
 @params.store
 @options.json_result
 def status_command(store: FeatureStore, feature_id: str) -> int:
-    """Show the progress of a feature, and statistics of its history.
+    """Show the progress and the history of a feature.
 
     These are progress, health, counts per command, model and agent, failures, and durations.
     """

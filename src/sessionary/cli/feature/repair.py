@@ -95,9 +95,10 @@ def _print_repair(done: Repaired) -> None:
 @options.flag("--switch", help="Give the new file the name of the old one, which is kept under another name.")
 @options.json_result
 def migrate_command(store: FeatureStore, feature_id: str, switch: bool) -> int:
-    """Write the state in the newest version, beside the old file.
+    """Write the state in the newest version of its format.
 
-    The old file is not changed; with --switch it is renamed, and renaming it back is the undo.
+    The new file is written beside the old one, which is not changed. With --switch the old one is renamed, and
+    renaming it back is the undo.
     """
     made = store.migrate(feature_id, switch=switch)
     text = "the state already has the newest version: nothing to do"

@@ -28,7 +28,7 @@ from sessionary.sync.retry import Cost
 @options.flag("--repair", help="Upload missing or damaged blocks and heads again, from the local files.")
 @options.as_json("the sessions", "one session")
 def check_command(select: Callable[[], places.Here], repair: bool) -> int:
-    """Read the remote copies of the local sessions, and compare them by hash with what was uploaded.
+    """Compare the remote copies with the hashes of the uploads.
 
     All blocks of these sessions are downloaded. Local files are never changed. Without --repair the remote is
     not changed either. With it, a missing block is uploaded again, and a damaged one is replaced, which needs

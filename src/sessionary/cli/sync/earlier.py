@@ -28,7 +28,7 @@ from sessionary.workspace.syncing import Connection
 @places.local()
 @options.as_json("the versions", "one version")
 def history_command(select: Callable[[], places.Here], session: str) -> int:
-    """List the versions of a session on the remote: the current one, and those from before a rewind.
+    """List the versions of a session on the remote.
 
     Each pushed change of a brainstorm is a version. The remote keeps the last eight; older ones, and those
     removed by `sync gc --remove`, are listed as gone. Changes nothing.
@@ -68,11 +68,11 @@ def history_command(select: Callable[[], places.Here], session: str) -> int:
 def restore_command(
     select: Callable[[], places.Here], session: str, generation: int | None, kept: str | None
 ) -> int:
-    """Replace a session by an earlier version; the current one is kept beside it.
+    """Replace a session by an earlier version.
 
-    Restored are the transcript of an agent's session with its event log, if that was synchronised; the
-    history of a feature; the file of a brainstorm. Ledgers are not restored, since messages would be applied
-    again. The next push uploads the restored version to the other machines.
+    The current version is kept beside it. Restored are the transcript of an agent's session with its event log,
+    if that was synchronised; the history of a feature; the file of a brainstorm. Ledgers are not restored,
+    since messages would be applied again. The next push uploads the restored version to the other machines.
 
     Undo: `sync restore` again; the replaced version is kept beside the session, pushed ones are in `sync history`.
     """

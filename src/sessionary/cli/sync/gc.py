@@ -50,14 +50,14 @@ FEW = 5
 )
 @options.json_result
 def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
-    """Count data on the remote that no session references; with --remove, remove the old part of it.
+    """Count unreferenced data on the remote, and remove it.
 
-    --remove also removes what sessions were before a rewind, and the content of trashed sessions, if that is
-    old enough and a `gc --remove` on this machine saw it that long ago too: no machine can then restore it
-    from the remote. A copy of removed data is kept on this machine for as long, at least for 30 days, and
-    uploaded again if a concurrent push turns out to need it; for that the command waits some seconds and
-    looks again. If interrupted, run it again, or push or pull.
-    Exit code 3: something could not be removed, or blocks that sessions need are missing.
+    Only --remove removes, and only what is old enough. --remove also removes what sessions were before a
+    rewind, and the content of trashed sessions, if that is old enough and a `gc --remove` on this machine saw
+    it that long ago too: no machine can then restore it from the remote. A copy of removed data is kept on this
+    machine for as long, at least for 30 days, and uploaded again if a concurrent push turns out to need it; for
+    that the command waits some seconds and looks again. If interrupted, run it again, or push or pull. Exit
+    code 3: something could not be removed, or blocks that sessions need are missing.
 
     There is no undo of --remove.
     """

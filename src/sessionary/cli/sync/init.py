@@ -74,7 +74,7 @@ def init_command(
     options: tuple[str, ...],
     replace: bool,
 ) -> int:
-    """Choose the remote for sessions, and test that it can hold them.
+    """Set the remote, and test that it can hold sessions.
 
     ADDRESS never contains a password or key: those come from the environment, or from where the client of the
     store looks (PGPASSWORD or ~/.pgpass; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY;

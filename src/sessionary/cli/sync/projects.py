@@ -43,7 +43,7 @@ class Row(NamedTuple):
     cls=SuggestingGroup,
 )
 def project_command() -> None:
-    """Show and set which local folders are which projects on the remote.
+    """Show and set the projects of local folders on the remote.
 
     A project in a git repository is identified by that on all machines. A folder without one has only its
     name: the first one here is folder:NAME, another one of the same name folder:NAME#HASH. On another machine
@@ -61,7 +61,7 @@ def project_command() -> None:
 @places.local()
 @options.as_json("the projects", "one project")
 def list_command(select: Callable[[], places.Here]) -> int:
-    """List the local projects with their folders, and those that only the remote has. Changes nothing."""
+    """List the local projects and those of the remote. Changes nothing."""
     with places.connected(select(), "looking") as remote:
         rows = list(_rows(remote.projects(keep=False)))
     if output.is_json():

@@ -58,9 +58,10 @@ def pull_command(select: Callable[[], places.Here]) -> int:
 @options.flag("--all", "all_", help="Also print sessions that are in sync.")
 @options.as_json("the sessions", "one session")
 def status_command(select: Callable[[], places.Here], all_: bool) -> int:
-    """Show the state of every session: in step, ahead, behind, diverged, never synced or held back.
+    """Show which sessions are ahead, behind or diverged.
 
-    Changes nothing, neither locally nor on the remote. Exit code 3: as for `sync push`.
+    Sessions may also be in step, never synced, or held back. Changes nothing, neither locally nor on the
+    remote. Exit code 3: as for `sync push`.
     """
     here = select()
     with places.connected(here, "looking") as remote:

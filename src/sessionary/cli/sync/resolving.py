@@ -106,7 +106,7 @@ class Pending(NamedTuple):
 @options.json_result
 @options.json_flag("--jsonl", help="Print the conflicts as JSON Lines: one session or file per line.")
 def resolve_command(select: Callable[[], places.Here], session: str | None, keep: str | None) -> int:
-    """List conflicts with the commands that settle them, or choose the version to keep.
+    """List conflicts, or choose the version to keep.
 
     ID names either version of a session that two machines continued. `theirs` has the session's own id: it
     was on the remote first. `mine` is the sibling, made by the machine that came second. The other version

@@ -34,7 +34,7 @@ _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.D
 )
 @options.json_flag("--json", "--jsonl", "json_", help="Print JSON Lines: one push or pull per line.")
 def watch_command(select: Callable[[], places.Here], interval: float, settle: float) -> int:
-    """Push local changes and pull remote ones as they happen, until Ctrl-C.
+    """Push and pull changes as they happen, until Ctrl-C.
 
     If the remote does not answer, the next interval tries again; nothing is queued in memory, so nothing is
     lost if this ends. On an interrupt or SIGTERM it finishes the current session and ends with exit code 0.

@@ -178,7 +178,10 @@ def _strip(times: list[datetime], width: int) -> str:
 
 @click.group("breadcrumb", cls=SuggestingGroup)
 def breadcrumb_command() -> None:
-    """Add a breadcrumb to a work session, or move breadcrumbs that belong to no session into one."""
+    """Add a breadcrumb to a work session, or move stray ones.
+
+    Stray breadcrumbs belong to no session.
+    """
 
 
 @command(

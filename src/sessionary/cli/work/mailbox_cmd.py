@@ -46,7 +46,7 @@ def _on_mailbox(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the first N messages.")
 @options.as_json("them", "one message")
 def pending_command(session: str, store: WorkStore, consumer: str, limit: int | None) -> int:
-    """Show pending messages, in the order in which they will be applied. Nothing is applied.
+    """Show pending messages in the order of their application. Nothing is applied.
 
     Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
@@ -80,9 +80,10 @@ def show_pending(folder: str, session_id: str, consumer: str, limit: int | None)
 @places.on_store
 @options.as_json("them", "one consumer")
 def status_command(session: str, store: WorkStore) -> int:
-    """Show the mailbox of a work session: applied, pending and failed messages of each consumer.
+    """Count the messages of each consumer of a work session.
 
-    Exit code 13: some files are not messages, or a log is damaged or has lost lines.
+    Counted are applied, pending and failed messages. Exit code 13: some files are not messages, or a log is
+    damaged or has lost lines.
     """
     session_id, folder = places.resolved(store, session)
     statuses = statuses_of(folder)
@@ -116,9 +117,10 @@ def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...
 @command("quarantine", "sessionary work quarantine db5b5fab")
 @_on_mailbox
 def quarantine_command(box: Mailbox, names: dict[str, Any]) -> int:
-    """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
+    """Move invalid message files to breadcrumbs/error/.
 
-    Their bytes stay unchanged. There is no undo; if moved back and repaired, they are delivered.
+    They are those that `consume` reported. Their bytes stay unchanged. There is no undo; if moved back and
+    repaired, they are delivered.
     """
     moved = box.quarantine()
     if not moved and not output.is_json():
@@ -165,7 +167,7 @@ def _chosen(status: Status, words: tuple[str, ...]) -> list[str]:
 
 @click.group("ledger", cls=SuggestingGroup)
 def ledger_command() -> None:
-    """Restore or accept the log of a work session that has lost lines.
+    """Restore or accept a log that has lost lines.
 
     A switch of branches, `git stash -u` or a restored backup may remove lines from the log. Their messages
     would be applied a second time, so `consume` and `watch` stop until you run one of these commands.
@@ -190,9 +192,10 @@ def restore_command(box: Mailbox, names: dict[str, Any]) -> int:
 @command("accept", "sessionary work ledger accept db5b5fab --consumer audit", group=ledger_command)
 @_on_mailbox
 def accept_command(box: Mailbox, names: dict[str, Any]) -> int:
-    """Accept the log as it is: the messages of missing lines are applied again.
+    """Accept the log as it is, without the missing lines.
 
-    The copy with the missing lines is kept beside the new one. There is no undo.
+    Messages of missing lines are applied again. The copy with the missing lines is kept beside the new one.
+    There is no undo.
     """
     number = box.accept_ledger()
     texts = [f"{count(number, 'message')} no longer in the log of {names['session_id']}"] if number else []

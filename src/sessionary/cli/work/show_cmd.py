@@ -69,7 +69,7 @@ def show_command(
     export_json: str | None,
     export_md: str | None,
 ) -> int:
-    """Show a work session with its last breadcrumbs and its statistics.
+    """Show a work session with its last breadcrumbs.
 
     Its entities, its parent and its children come first.
 
