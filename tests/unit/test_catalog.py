@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.catalog import Catalog, query, store
-from sessionary.catalog.store import FILE, _Read
+from sessionary.catalog.store import FILE, _Read, _Row
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
@@ -184,7 +184,7 @@ def lie_about(home: Path, cache: Path, session_id: str) -> None:
     layout = AmplifierLayout(home, LongAgoFs())
     (row,) = [row for place, row in catalog._load(layout).items() if place.endswith(f"/{session_id}")]
     lie = msgspec.structs.replace(row.summary, title="a lie", health="lost_data")
-    catalog._store(layout.name, str(home), [_Read(row.fingerprint, lie, None)], [])
+    catalog._store(layout.name, str(home), [_Read(_Row(row.fingerprint, lie), None)], [])
 
 
 def test_a_list_believes_what_is_remembered_and_a_check_does_not(

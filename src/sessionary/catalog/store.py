@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import MsgspecError, json, msgpack
+from msgspec import MsgspecError, Struct, json, msgpack
 from msgspec.structs import replace
 
 from sessionary.disk import atomic
@@ -52,14 +52,14 @@ _SHARE = 100
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
     "place, id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, created, updated, size, "
-    "health, nested, version, usage, fingerprint, checksum"
+    "health, nested, version, usage, fingerprint"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
 _TABLES = ("sessions", "problems", "progress")
 _usage_of = json.Decoder(list[TimedUsage]).decode
 
 
-class _Row(NamedTuple):
+class _Row(Struct, frozen=True, gc=False):
     """The stored row of one session. The session is read again if its fingerprint is unknown."""
 
     fingerprint: bytes
@@ -94,8 +94,7 @@ class Unread(NamedTuple):
 class _Read(NamedTuple):
     """A session that was read, to be stored."""
 
-    fingerprint: bytes
-    summary: Summary
+    row: _Row
     progress: Progress | None
 
 
@@ -147,16 +146,16 @@ class Catalog:
                     read = self._read(one)
                 except NotFound:  # removed since its name was read
                     read = None
-                if read is None or not read.summary.listed:
+                if read is None or not read.row.summary.listed:
                     if one.row is not None:
                         batch.append((one, None))
                     continue
-                if one.row != read[:2]:
+                if one.row != read.row:
                     batch.append((one, read))
-                    size += read.summary.size
+                    size += read.row.summary.size
                 if size >= BATCH:
                     size = 0 if self._store_batch(batch) else -math.inf  # tried once more at the end
-                yield read.summary
+                yield read.row.summary
         finally:
             self._store_batch(batch)
 
@@ -170,9 +169,9 @@ class Catalog:
         if row is not None and fingerprint and row.fingerprint == fingerprint:
             return row.summary
         found = self._read(Unread(layout, ref, fingerprint, row))
-        if found.summary.listed and row != found[:2]:
+        if found.row.summary.listed and row != found.row:
             self._store(layout.name, _home(layout), [found], [])
-        return found.summary
+        return found.row.summary
 
     def _read(self, one: Unread) -> _Read:
         """A session as it is now.
@@ -189,7 +188,7 @@ class Catalog:
             fingerprint = UNKNOWN
         if progress is not None and len(progress.cursor.state) + len(progress.state) > summary.size // _SHARE:
             progress = None
-        return _Read(fingerprint, summary, progress)
+        return _Read(_Row(fingerprint, summary), progress)
 
     def _store_batch(self, batch: list[tuple[Unread, _Read | None]]) -> bool:
         """Store what was read, drop what is gone, and empty the batch; False if that failed."""
@@ -224,12 +223,12 @@ class Catalog:
                     problems.setdefault(str(stored_place), []).append(
                         Problem(code, Severity(severity), *rest)
                     )
-                rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE {where}", key)
                 known = {}
-                for *row, fingerprint, checksum in rows:
-                    summary = _summary(layout.name, row, problems.get(row[0], []))
-                    if _checksum((*row, fingerprint), summary) == checksum:
-                        known[row[0]] = _Row(fingerprint, summary)
+                rows = connection.execute(f"SELECT {_COLUMNS}, checksum FROM sessions WHERE {where}", key)
+                for *values, checksum in rows:
+                    of_it = problems.get(values[0], [])
+                    if _checksum(values, of_it) == checksum:
+                        known[values[0]] = _row(layout.name, values, of_it)
                 return known
         except (sqlite3.Error, MsgspecError, ValueError, TypeError, OSError) as error:
             self._give_up(error)
@@ -259,7 +258,7 @@ class Catalog:
         try:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                places = (*gone, *(one.summary.ref.locator for one in read))
+                places = (*gone, *(one.row.summary.ref.locator for one in read))
                 keys = [(kind, home, place) for place in places if _is_text(place)]
                 for table in _TABLES:
                     where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
@@ -333,10 +332,10 @@ def _uri(path: str) -> str:
 
 
 def _insert(connection: sqlite3.Connection, kind: str, home: str, read: _Read) -> None:
-    summary, progress = read.summary, read.progress
+    summary, progress = read.row.summary, read.progress
     key = (kind, home, summary.ref.locator)
-    row = _row(read.fingerprint, summary)
-    _insert_rows(connection, "sessions", [(*key[:2], *row, _checksum(row, summary))])
+    values = _values(read.row)
+    _insert_rows(connection, "sessions", [(*key[:2], *values, _checksum(values, summary.problems))])
     problems = enumerate(summary.problems)
     _insert_rows(connection, "problems", [(*key, number, *one) for number, one in problems])
     if progress is not None:
@@ -360,9 +359,10 @@ def _is_text(place: str) -> bool:
     return True
 
 
-def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
-    ref = summary.ref
-    return (
+def _values(row: _Row) -> list[Any]:
+    """The values of `_COLUMNS`."""
+    summary, ref = row.summary, row.summary.ref
+    return [
         ref.locator,
         ref.session_id,
         ref.project,
@@ -381,14 +381,14 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
         int(summary.nested),
         summary.version,
         _usage_text(summary.usage),
-        fingerprint,
-    )
+        row.fingerprint,
+    ]
 
 
-def _summary(kind: str, row: list[Any], problems: list[Problem]) -> Summary:
-    place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
-    created, updated, size, health, nested, version, usage = rest
-    return Summary(
+def _row(kind: str, values: list[Any], problems: list[Problem]) -> _Row:
+    place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = values
+    created, updated, size, health, nested, version, usage, fingerprint = rest
+    summary = Summary(
         SessionRef(kind, session_id, place, project),
         agent,
         title,
@@ -407,6 +407,7 @@ def _summary(kind: str, row: list[Any], problems: list[Problem]) -> Summary:
         nested=bool(nested),
         version=version,
     )
+    return _Row(fingerprint, summary)
 
 
 def _usage_text(usage: list[TimedUsage]) -> str:
@@ -421,9 +422,9 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _checksum(row: tuple[Any, ...], summary: Summary) -> int:
+def _checksum(values: list[Any], problems: list[Problem]) -> int:
     """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
-    return zlib.crc32(msgpack.encode((row, summary.problems)))
+    return zlib.crc32(msgpack.encode((values, problems)))
 
 
 def _checksum_of_progress(cursor: bytes, state: bytes, usage: str) -> int:

@@ -52,8 +52,11 @@ def ago(when: datetime | None, now: datetime) -> str:
         return "?"
     past = now - when
     seconds = past.seconds
+    if 0 < past.days < 7:
+        return f"{past.days} d"
     if past.days:
-        return f"{past.days} d" if 0 < past.days < 7 else day(when.astimezone(), now)
+        local = datetime.fromtimestamp(when.timestamp())  # noqa: DTZ006 - as `astimezone`, in half the time
+        return day(local, now)
     if seconds < 60:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"

@@ -186,7 +186,8 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
     """
     now, room = datetime.now(UTC), output.room()
     some = [summary for summary, _, _ in rows]
-    names = {name: one_line(name) for name in set(map(project, some))}
+    projects = list(map(project, some))
+    names = {name: one_line(name) for name in set(projects)}
     if room is not None:
         longest = 14 if room < 100 else 28
         names = {name: fit(shown, longest, keep_end=True) for name, shown in names.items()}
@@ -196,7 +197,7 @@ def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], s
     if len(set(kinds)) > 1:
         yield Column("KIND", kinds)
     yield Column("WHEN", [formatting.ago(one.updated, now) for one in some])
-    yield Column("PROJECT", [names[project(one)] for one in some])
+    yield Column("PROJECT", [names[name] for name in projects])
     yield Column("MSGS", [_UNREAD if one.unread else str(one.messages) for one in some], right=True)
     yield Column("TURNS", [_UNREAD if one.unread else str(one.turns) for one in some], right=True)
     yield Column("SIZE", [formatting.size(one.size) for one in some], right=True)

@@ -56,9 +56,12 @@ def lines(
         texts[stretch] = [fit(text.rstrip(), left, keep_end=keep_end) for text in texts[stretch]]
         texts = {head: column for head, column in texts.items() if head in {*widths, stretch}}
     kept = [one for one in columns if one.head in texts]
-    filled = [padded(texts[one.head], right=one.right) for one in kept]
-    if kept and not kept[-1].right:
-        filled[-1] = iter(texts[kept[-1].head])  # blanks at the end of a line are cut
+    filled = [
+        padded(texts[one.head], right=one.right)
+        if one.right or one is not kept[-1]
+        else texts[one.head]  # blanks at the end of a line are cut
+        for one in kept
+    ]
     coloured = [one for one in kept if one.colours] if output.has_colours() else []
     for number, row in enumerate(zip(*filled, strict=True)):
         line = "  ".join(row).rstrip()

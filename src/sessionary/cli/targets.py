@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -186,10 +187,8 @@ def of_project(
 
 def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> Callable[[Summary], str]:
     """A function that gives the name under which the project of each of these sessions is shown."""
-    found = list(summaries)
-    project_of = workspace.project_of(found)
-    names = {project: project_name(project) for project in {*map(project_of, found)}}
-    return lambda one: names[project_of(one)]
+    project_of, name = workspace.project_of(summaries), cache(project_name)
+    return lambda one: name(project_of(one))
 
 
 def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str | None, str]:

@@ -95,8 +95,11 @@ def padded(texts: Sequence[str], *, right: bool = False) -> Iterator[str]:
     """As `column`, one text after the other: a long table is not held a second time."""
     taken = widths(texts)
     width = max(taken.values(), default=0)
-    blanks = {text: " " * (width - cells) for text, cells in taken.items()}
-    return (blanks[text] + text if right else text + blanks[text] for text in texts)
+    filled = {
+        text: " " * (width - cells) + text if right else text + " " * (width - cells)
+        for text, cells in taken.items()
+    }
+    return map(filled.__getitem__, texts)
 
 
 def wrap(text: str, width: int) -> Iterator[str]:

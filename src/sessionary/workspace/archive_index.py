@@ -5,10 +5,8 @@ The index is derived: each of its entries is made again from the head of the ses
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +20,9 @@ from sessionary.xdg import config_folder, data_folder, file_in
 
 INDEX = "index"
 _FORMAT = 1
+
+Key = tuple[str, str, str | None]
+"""A session in any folder: its kind, its id, and its project."""
 
 
 class Choice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,20 +93,12 @@ class Archived(Struct, frozen=True, array_like=True):
     @property
     def key(self) -> Key:
         """By what a session that still exists is known."""
-        return Key(self.kind, self.session_id, self.project)
-
-
-class Key(NamedTuple):
-    """A session in any folder."""
-
-    kind: str
-    session_id: str
-    project: str | None
+        return self.kind, self.session_id, self.project
 
 
 def key_of(ref: SessionRef) -> Key:
     """The key of a session."""
-    return Key(ref.kind, ref.session_id, ref.project)
+    return ref.kind, ref.session_id, ref.project
 
 
 class _Index(Struct, array_like=True):
@@ -164,8 +157,10 @@ def load_choice(fs: Fs = OS_FS) -> Choice:
     data = None if path is None else read_bytes(fs, path)
     if data is None:
         return Choice()
+    import json  # accepts paths that are not UTF-8; here, since few users have the file
+
     try:
-        return msgspec.convert(json.loads(data), Choice)  # `json` accepts paths that are not UTF-8
+        return msgspec.convert(json.loads(data), Choice)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         hint = "correct it, or run `sessionary archive add --replace`"
         raise Invalid(f"{path}: {error}", path=path, hint=hint) from None

@@ -62,7 +62,7 @@ class ArchiveView:
             for one in entry.sessions:
                 summary = one.summary()
                 locator = f"{self._root}/{entry.place}/{one.locator}"
-                if Key(entry.kind, summary.ref.session_id, summary.ref.project) not in seen:
+                if (entry.kind, summary.ref.session_id, summary.ref.project) not in seen:
                     yield replace(summary, ref=replace(summary.ref, locator=locator), archived=True)
 
     def layout_of(self, ref: SessionRef) -> Layout | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
 
 from sessionary.disk.fs import Fs, is_folder, is_there
 from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, StorageFailed, Unsupported
@@ -42,8 +43,7 @@ _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 _IN_PLACE = {METADATA, METADATA + BACKUP}
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """The result of a repair, or with `dry_run` of a simulated one.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sessionary.model import NO_USAGE, Problem, SessionRef, Summary
@@ -243,6 +242,8 @@ def of_repair(found: Repair) -> dict[str, Any]:
 
 def of_rewound(ref: SessionRef, done: Rewound) -> dict[str, Any]:
     """A rewind with the field names of docs/cli-json.md."""
+    from dataclasses import asdict  # here, since a list loads this module and rewinds nothing
+
     fields = asdict(done)
     return {"id": fields.pop("session_id"), "path": ref.locator, **fields}
 

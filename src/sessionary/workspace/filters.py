@@ -38,7 +38,9 @@ class Filter(NamedTuple):
             and (self.branch is None or one.branch == self.branch)
             and (not self.healths or one.health in self.healths)
             and (not self.starred or one.starred)
-            and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in one.tags}
+            and (
+                not self.tags or {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in one.tags}
+            )
             and (self.model is None or any(self.model.casefold() in name.casefold() for name in one.models))
         )
 
@@ -59,8 +61,9 @@ def projects_of(summaries: Iterable[Summary], paths: dict[str, str]) -> Callable
     """
     known = dict(paths)
     for one in summaries:
-        if one.ref.project is not None and one.cwd and os.path.isabs(one.cwd):
-            known.setdefault(one.ref.project, one.cwd)
+        slug = one.ref.project
+        if slug is not None and slug not in known and one.cwd and os.path.isabs(one.cwd):
+            known[slug] = one.cwd
 
     def project_of(summary: Summary) -> str | None:
         slug = summary.ref.project

@@ -14,14 +14,22 @@ from sessionary.model import SessionRef
 
 SHORT = 8
 # A UUID, with hyphens or without; the span that a sub-agent's session begins with; an id of OpenCode.
-_RANDOM = r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{16}(_.*)?|ses_[0-9a-z]{26}"
+_HEX = "[0-9a-fA-F]"
+_RANDOM = (
+    f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}|{_HEX}{{32}}|{_HEX}{{16}}(?:_.*)?"
+    "|ses_[0-9a-zA-Z]{26}"
+)
 
 
 def short_ids(keys: dict[SessionRef, str]) -> dict[SessionRef, str]:
     """The short names of sessions, by their `short_key`; see `Sessions.short_ids`."""
-    of_all = short_names(list(keys.values()))
-    of_first = short_names([key for ref, key in keys.items() if key == ref.session_id])
-    return {ref: (of_first if key == ref.session_id else of_all)[key] for ref, key in keys.items()}
+    of_all = _beginnings(list(keys.values()))
+    of_first = _beginnings([key for ref, key in keys.items() if key == ref.session_id])
+    is_random = re.compile(_RANDOM).fullmatch
+    return {
+        ref: (of_first if key == ref.session_id else of_all)[key] if is_random(key) else key
+        for ref, key in keys.items()
+    }
 
 
 def short_names(names: list[str]) -> dict[str, str]:

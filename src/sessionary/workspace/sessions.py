@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sessionary.catalog import Catalog, Unread, query
 from sessionary.disk.fs import OS_FS, Fs
@@ -22,11 +22,10 @@ from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability, Changes, Layout, LooksInFolders
 from sessionary.layouts.session_ids import LATEST
-from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of
 from sessionary.workspace.archive_view import ArchiveView
-from sessionary.workspace.failures import Found, ending_in, gathered, in_turn
+from sessionary.workspace.failures import ending_in, gathered, in_turn
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
 from sessionary.workspace.naming import is_short_for, short_ids
 from sessionary.workspace.seen import Seen
@@ -34,11 +33,13 @@ from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sy
 from sessionary.xdg import cache_folder
 
 if TYPE_CHECKING:
+    from sessionary.layouts.sync import SyncLayout
     from sessionary.sync.bindings import Bindings
     from sessionary.sync.identity import Repositories
 
 Homes = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]] | None
 """The homes of sessions: one folder or several for all kinds, or for some kinds others than their own."""
+_Named = TypeVar("_Named", bound=SessionRef | Summary)
 _SHOWN = 20
 
 
@@ -123,8 +124,8 @@ class Sessions:
 
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order, then those that only the archive has any more."""
-        seen = set[Key]()
-        found = (_noted(layout.discover(), key_of, seen, set(seen)) for layout in self.layouts)
+        seen = dict[Key, int]()
+        found = (_noted(one.discover(), seen, number) for number, one in enumerate(self.layouts))
         return in_turn(chain(found, [(one.ref for one in self.archived.summaries(seen))]))
 
     def summaries(self, watch: Watch | None = None) -> Iterator[Summary]:
@@ -137,9 +138,9 @@ class Sessions:
             Corrupt: the file of names and tags is damaged.
             KeyboardInterrupt: the user stopped the reading, and the watch does not go on without the rest.
         """
-        seen = set[Key]()
+        seen = dict[Key, int]()
         each = map(self.catalog.summaries, self.layouts) if watch is None else self._watched(watch)
-        found = (_noted(some, lambda one: key_of(one.ref), seen, set(seen)) for some in each)
+        found = (_noted(some, seen, number) for number, some in enumerate(each))
         return labelled(in_turn(chain(found, [self.archived.summaries(seen)])), self._labels.known())
 
     def _watched(self, watch: Watch) -> Iterator[Iterator[Summary]]:
@@ -279,8 +280,9 @@ class Sessions:
         if ref.kind not in self._of_kinds:  # it was found by its path, in a project elsewhere
             self._of_kinds[ref.kind] = [layout for layout in self._all() if layout.name == ref.kind]
         some = self._of_kinds[ref.kind]
-        below = (layout for layout in some if ref.locator.startswith(f"{layout.home}{os.sep}"))
-        return next(below, some[0]) if len(some) > 1 else some[0]
+        if len(some) == 1:
+            return some[0]
+        return next((one for one in some if ref.locator.startswith(f"{one.home}{os.sep}")), some[0])
 
     def _all(self) -> Iterator[Layout]:
         """Every layout, those without a folder here too: a path may lead anywhere."""
@@ -513,14 +515,11 @@ def _no_project(word: str, known: Iterable[str]) -> NotFound:
     )
 
 
-def _noted(
-    found: Iterator[Found], key: Callable[[Found], Key], seen: set[Key], before: set[Key]
-) -> Iterator[Found]:
-    """The items of an iterator whose keys are not among `before`; the keys are noted on the way."""
+def _noted(found: Iterator[_Named], seen: dict[Key, int], number: int) -> Iterator[_Named]:
+    """The sessions of a layout without those of earlier ones; `seen` has the number of the first that has a session."""
     for one in found:
-        name = key(one)
-        seen.add(name)
-        if name not in before:
+        ref = one if isinstance(one, SessionRef) else one.ref
+        if seen.setdefault(key_of(ref), number) == number:
             yield one
 
 

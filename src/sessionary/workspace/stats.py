@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from sessionary.model import Summary
 
 
-@dataclass(slots=True)
-class Stats:
+class Stats(Struct):
     """What sessions add up to.
 
     Attributes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder, read_bytes
 from sessionary.errors import Invalid, NotFound
@@ -15,8 +15,10 @@ from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
-from sessionary.layouts.sync import SyncLayout
 from sessionary.xdg import config_folder
+
+if TYPE_CHECKING:
+    from sessionary.layouts.sync import SyncLayout
 
 
 class _InProject(NamedTuple):

@@ -94,10 +94,10 @@ class ClaudeCodeLayout(LogLayout):
                 yield from self._agents_in(f"{folder}/{name}", depth - 1)
 
     def _ref(self, path: str) -> SessionRef | None:
-        stem, suffix = os.path.splitext(path.removeprefix(f"{self.home}/projects/"))
-        project, _, name = stem.partition("/")
-        own = os.path.basename(name)
-        if suffix != ".jsonl" or not name or ("/" in name and not _is_below_a_session(name, own)):
+        place = path.removeprefix(f"{self.home}/projects/")
+        project, _, name = place.removesuffix(".jsonl").partition("/")
+        own = name.rpartition("/")[2]
+        if not place.endswith(".jsonl") or not own or (own != name and not _is_below_a_session(name, own)):
             return None
         return SessionRef(self.name, own, path, project)
 

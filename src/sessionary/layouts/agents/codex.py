@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 HOME = "CODEX_HOME"
 _FOLDERS = ("sessions", "archived_sessions")
 _DEPTH = 4
-_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NAME = re.compile(rf"rollout-([\dT-]{{19}})-(?:({_UUID})_({_UUID})|(.+?))\.jsonl(?:\.zst)?")
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_NAME = re.compile(rf"rollout-([\dT-]{{19}})-(?:({_UUID})(?:_({_UUID}))?|(.+?))\.jsonl(?:\.zst)?")
 _HISTORIES = 8
 _LOOK_BACK = 1 << 23
 """Bytes before a fork in which the last counter of its parent is looked for."""
@@ -138,7 +138,8 @@ class CodexLayout(AgentLayout):
                     else:
                         found.copies.setdefault(file.thread, []).append(file.path)
             for pages in found.threads.values():
-                pages.sort(key=lambda page: (page.stamp, page.rollout != page.thread, page.rollout))
+                if pages[1:]:
+                    pages.sort(key=lambda page: (page.stamp, page.rollout != page.thread, page.rollout))
         return self._found
 
     def _walk(self, folder: str, depth: int) -> Iterator[str]:
@@ -530,7 +531,7 @@ def _file(path: str) -> _File | None:
     if found is None:
         return None
     stamp, thread, rollout, single = found.groups()
-    return _File(thread or single, rollout or single, stamp, path)
+    return _File(thread or single, rollout or thread or single, stamp, path)
 
 
 def _mark(record: dict[str, Any]) -> int:
