@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from importlib.metadata import version
 from pathlib import Path
@@ -319,7 +320,8 @@ def _verdicts(adapter: Any) -> dict[str, str]:
     return {row["edit"][:2]: row["verdict"] for row in agmi.run(adapter)}
 
 
-def test_each_edit_of_a_stored_record_is_shown() -> None:
+def test_each_edit_of_a_stored_record_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # the tool leaves its copies of a store there
     edits = [f"T{number}" for number in range(1, 10)]
     assert _verdicts(DurableSessionAdapter()) == dict.fromkeys(edits, "REPORTED")
     assert _verdicts(OpenAIAgentsSessionAdapter()) == dict.fromkeys(edits, "ACCEPTED")

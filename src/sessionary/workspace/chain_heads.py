@@ -7,6 +7,7 @@ it and the sessions can hide a change.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,7 +15,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
-from sessionary.layouts.base import ChainHead
+from sessionary.layouts.base import ChainHead, Changes, ChecksChain, Trashed
 from sessionary.xdg import file_in, state_folder
 
 FILE = "chain-heads.json"
@@ -27,8 +28,8 @@ def known_heads(fs: Fs) -> dict[str, ChainHead]:
         Corrupt: the file is damaged.
         StorageFailed: it cannot be read.
     """
-    path = _path()
-    data = read_bytes(fs, path)
+    path = file_in(state_folder(), FILE)
+    data = None if path is None else read_bytes(fs, path)
     try:
         return {} if data is None else msgspec.json.decode(data, type=dict[str, ChainHead])
     except msgspec.MsgspecError as error:
@@ -44,15 +45,35 @@ def remember_head(fs: Fs, session: str, head: ChainHead) -> None:
     Raises:
         Corrupt, Locked, StorageFailed: the file cannot be read or written.
     """
+    _change(fs, {session: head})
+
+
+def forget_heads(fs: Fs, sessions: Iterable[str]) -> None:
+    """Keep no head of these sessions. Durability and errors are those of `remember_head`."""
+    _change(fs, dict.fromkeys(sessions))
+
+
+def _change(fs: Fs, changed: dict[str, ChainHead | None]) -> None:
     path = _path()
     make_folder(fs, os.path.dirname(path))
     lock = FileLock(f"{path}.lock", fs)
     with lock.held():
         known = known_heads(fs)
-        if known.get(session) != head:
-            data = msgspec.json.encode({**known, session: head}, order="sorted")
+        kept = {key: head for key, head in {**known, **changed}.items() if head is not None}
+        if kept != known:
+            data = msgspec.json.encode(kept, order="sorted")
             atomic.replace(path, (msgspec.json.format(data, indent=1), b"\n"), fs=fs)
     lock.close()
+
+
+def in_trash(layouts: Iterable[Changes], path: str, head: ChainHead) -> Trashed | None:
+    """The session of a path that ends in a remembered head, if it is in the trash."""
+    for layout in layouts:
+        if isinstance(layout, ChecksChain):
+            for one in layout.trashed([]):
+                if os.path.realpath(one.ref.locator) == path and not layout.check_chain(one.stored, head)[0]:
+                    return one
+    return None
 
 
 def _path() -> str:

@@ -283,22 +283,33 @@ class Workspace(Sessions):
             layout := self.layout_of(target), ChecksChain
         ):
             return []
-        from sessionary.workspace.chain_heads import known_heads, remember_head
+        from sessionary.workspace.chain_heads import in_trash, known_heads, remember_head
 
         path = os.path.realpath(target.locator)
-        problems, head = layout.check_chain(target, known_heads(self._fs).get(path))
+        kept = known_heads(self._fs).get(path)
+        problems, head = layout.check_chain(target, kept)
+        if problems and kept is not None and in_trash(self.changing(), path, kept) is not None:
+            anew = layout.check_chain(target, None)
+            if (
+                anew[1] is None or anew[1].first != kept.first
+            ):  # a new session in the place of the trashed one
+                problems, head = anew
         if remember and head is not None:
             remember_head(self._fs, path, head)
         return problems
 
     def check_remembered(self) -> Iterator[Problem]:
-        """A problem for each session below the homes whose chain was remembered, and whose file is gone."""
+        """A problem for each session below the homes whose chain was remembered, and whose file is gone.
+
+        A session that was moved to the trash is not gone, unless it was changed or deleted there.
+        """
         from sessionary.layouts.records.chain import session_gone
-        from sessionary.workspace.chain_heads import known_heads
+        from sessionary.workspace.chain_heads import in_trash, known_heads
 
         homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
-        for path in known_heads(self._fs):
-            if path.startswith(tuple(homes)) and not is_there(self._fs, path):
+        for path, head in known_heads(self._fs).items():
+            gone = path.startswith(tuple(homes)) and not is_there(self._fs, path)
+            if gone and in_trash(self.changing(), path, head) is None:
                 yield session_gone(path)
 
     def check_place(self) -> builtins.list[Problem]:
@@ -856,10 +867,21 @@ class Workspace(Sessions):
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
         """Permanently delete these sessions of the trash; return those that existed. There is no undo.
 
+        The remembered ends of their hash chains are forgotten.
+
         Raises:
+            Corrupt: the file of remembered ends is damaged; nothing is deleted.
             Locked, StorageFailed: one could not be deleted; the following ones still exist.
         """
-        return changes.empty_trash(sessions, self.changing(), self._fs)
+        from sessionary.workspace.chain_heads import forget_heads, in_trash, known_heads
+
+        known, rows = known_heads(self._fs), list(sessions)
+        paths = {os.path.realpath(one.ref.locator) for one in rows} & known.keys()
+        trashed = [path for path in paths if in_trash(self.changing(), path, known[path]) is not None]
+        gone = changes.empty_trash(rows, self.changing(), self._fs)
+        if left := [path for path in trashed if in_trash(self.changing(), path, known[path]) is None]:
+            forget_heads(self._fs, left)
+        return gone
 
     def find_changed(self, name: str) -> SessionRef:
         """The session to undo a change of: as `find`, but also among the sessions in the trash.

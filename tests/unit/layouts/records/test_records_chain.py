@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sessionary import Workspace
 from sessionary.cli import main
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.layout import RecordsLayout
@@ -165,3 +166,47 @@ def test_the_command(
     path.write_bytes(data)
     assert run("one") == (0, set())
     assert main(["check", "--remember", "--home", str(home)]) == 2
+
+
+def test_a_session_in_the_trash_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    one = journal(tmp_path / "data")
+    fill(one)
+    workspace = Workspace(tmp_path / "data", cache=str(tmp_path / "cache"))
+
+    def found(*, remember: bool = False) -> list[str]:
+        chains = [row for ref in workspace.refs() for row in workspace.check_chain(ref, remember=remember)]
+        return [problem.code for problem in (*chains, *workspace.check_remembered())]
+
+    assert found(remember=True) == []
+    there = Path(workspace.trash(workspace.find("one")))
+    assert found() == []
+    data = there.read_bytes()
+    there.write_bytes(data.replace(b"item 0", b"item 7"))
+    assert found() == ["missing_session"]
+    there.write_bytes(data)
+    fill(journal(tmp_path / "data"), 2)  # a program begins a new session under this id
+    assert found() == []
+    Path(one.path).write_bytes(b"".join(data.splitlines(keepends=True)[:2]))
+    assert found() == ["rolled_back"]
+    Path(one.path).unlink()
+    there.rename(tmp_path / "aside")
+    assert found() == ["missing_session"]
+    (tmp_path / "aside").rename(there)
+    assert workspace.empty_trash(workspace.trashed())
+    assert found() == []
+
+
+def test_a_session_that_was_restored_is_compared_with_the_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    one = journal(tmp_path / "data")
+    fill(one)
+    workspace = Workspace(tmp_path / "data", cache=str(tmp_path / "cache"))
+    assert workspace.check_chain(workspace.find("one"), remember=True) == []
+    there, path = Path(workspace.trash(workspace.find("one"))), Path(one.path)
+    there.write_bytes(b"".join(there.read_bytes().splitlines(keepends=True)[:-1]))
+    workspace.undo(next(iter(workspace.undoable(workspace.find_changed("one")))))
+    assert path.exists()
+    assert [problem.code for problem in workspace.check_chain(workspace.find("one"))] == ["rolled_back"]
