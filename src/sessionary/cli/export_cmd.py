@@ -45,6 +45,7 @@ BUNDLE = "hf"
     help="The format (default: by the name of the file, else md); hf needs --output DIR/.",
 )
 @click.option(
+    "-o",
     "--output",
     "place",
     metavar="FILE | DIR | -",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from threading import Event
 from typing import NamedTuple, cast
@@ -286,15 +286,21 @@ class Search:
             yield hit
 
     def _title_hit(self, target: Target, title: str) -> Hit | None:
-        """Return the hit if the title of a session holds all words, and no condition on messages is asked for."""
+        """Return the hit if the title of a session holds all words, and no condition on messages is asked for.
+
+        A title has the time that lists show for its session.
+        """
         query = self._query
         if query.roles or query.tools or query.errors or (query.parts and TITLE not in query.parts):
             return None
-        time = None if target.changed is None else datetime.fromtimestamp(target.changed, UTC)
         if self._redaction is not None:
             title = self._redaction.text(without_half_word(title) or "")
         found = _best(self._alternatives, [Piece(TITLE, None, title)])
-        if found is None or not self._in_time(target, time):
+        if found is None:
+            return None
+        if (query.since or query.until) and not self._in_time(
+            target, summary_of(target.layout, target.ref).updated
+        ):
             return None
         _, excerpt = found
         place = Place(target.ref.locator)

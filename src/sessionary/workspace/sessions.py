@@ -263,8 +263,8 @@ class Sessions:
         raise NotFound(
             f"there is no session in {folder}",
             path=folder,
-            hint="the folder of a session holds a transcript.jsonl, metadata.json or events.jsonl; "
-            "`sessionary list --json` shows the folders of sessions",
+            hint="name the file or folder of one session, as `sessionary list --json` shows it; "
+            "--home reads a folder of many",
         )
 
     def layout_of(self, ref: SessionRef) -> Layout:

@@ -269,6 +269,18 @@ def test_a_message_before_every_time_is_reported_where_it_is_left_out(put: Put) 
     assert (hits, reported.undated) == ([], 1)
 
 
+def test_a_title_has_the_time_of_the_last_message_or_of_a_file_without_times(put: Put) -> None:
+    copied = START + timedelta(days=9)  # the file is newer than its messages
+    dated = put(lines(said("hello", timestamp=START.isoformat())), "dated", copied.timestamp())
+    place = dated._replace(name="The race")
+    assert indexes(query("race"), place) == [0]
+    assert indexes(query("race", since=START), place) == [0]
+    assert indexes(query("race", since=START + timedelta(days=1)), place) == []
+    assert indexes(query("race", until=START + timedelta(days=1)), place) == [0]
+    undated = put(lines(said("hello")), "undated", copied.timestamp())._replace(name="The race")
+    assert indexes(query("race", since=START + timedelta(days=1)), undated) == [0]
+
+
 def test_a_conversation_that_ended_before_is_not_read(put: Put) -> None:
     place = put(b"", changed=START.timestamp())
     _, reported = search(query("race", since=START + timedelta(days=3)), place)
