@@ -41,7 +41,7 @@ def stored(place: Path) -> list[Path]:
 
 def test_the_examples_run_where_nothing_is_set_up(tmp_path: Path) -> None:
     said = walk(tmp_path / "home")
-    assert said == "0 sent, 0 already there, 0 not sent\n0 brought here, 0 kept twice, 0 left alone\n"
+    assert said == "0 sent, 0 already there, 0 not sent\n0 downloaded, 0 diverged, 0 skipped\n"
     assert len(stored(tmp_path / "home")) == 1
 
 
@@ -49,7 +49,7 @@ def test_the_examples_run_with_a_database_that_the_environment_names(tmp_path: P
     pytest.importorskip("azure.cosmos", reason="needs sessionary[cosmos]")
     with CosmosDouble() as double:
         said = walk(tmp_path / "home", AMPLIFIER_COSMOS_ENDPOINT=double.endpoint)
-    assert said == "1 sent, 0 already there, 0 not sent\n0 brought here, 0 kept twice, 0 left alone\n"
+    assert said == "1 sent, 0 already there, 0 not sent\n0 downloaded, 0 diverged, 0 skipped\n"
 
 
 def test_the_three_steps_are_those_of_the_specification() -> None:
