@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from sessionary import SessionStore
-from tests.e2e.driving import COMMAND, ROOT
+from tests.e2e.driving import COMMAND, ROOT, wakeups
 
 TALK = [{"role": "user", "content": "Why is it slow?"}, {"role": "assistant", "content": "Its cache."}]
 QUESTION = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -121,6 +122,16 @@ def test_over_http(home: Path) -> None:
 
         check(asyncio.run(ask("auto")))
         check(asyncio.run(ask("legacy")))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no count of wake-ups")
+def test_an_idle_server_sleeps(home: Path) -> None:
+    with serving(home) as (url, _, process):
+        assert httpx2.post(url, json=QUESTION).status_code == 401
+        time.sleep(1)
+        before = wakeups(process.pid)
+        time.sleep(1.5)
+        assert wakeups(process.pid) - before <= 1
 
 
 def test_what_http_refuses(home: Path) -> None:

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed, Unsupported
-from tests.e2e.driving import COMMAND
+from tests.e2e.driving import COMMAND, wakeups
 
 PATIENCE = 15
 
@@ -53,6 +53,20 @@ def test_no_open_prints_a_link_that_opens_the_page(tmp_path: Path) -> None:
         assert httpx2.get(f"{found[1]}/api/sessions").status_code == 401
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no count of wake-ups")
+def test_an_idle_server_sleeps(tmp_path: Path) -> None:
+    with serving(tmp_path, "--no-open") as process:
+        root, _, token = line(process).partition("#token=")
+        headers = {"authorization": f"Bearer {token}"}
+        assert httpx2.get(f"{root}api/sessions", headers=headers).json()["total"] == 0
+        time.sleep(1)
+        before = wakeups(process.pid)
+        time.sleep(1.5)
+        assert wakeups(process.pid) - before <= 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
 def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
+from sessionary.http_server import SleepingServer
 from sessionary.loopback import HOST, bears, is_own_site
 
 PATH = "/mcp"
@@ -64,7 +65,7 @@ def serve(server: MCPServer, listener: socket.socket, token: str) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
-    asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+    asyncio.run(SleepingServer(config).serve(sockets=[listener]))
 
 
 def guarded(app: App, token: str) -> App:

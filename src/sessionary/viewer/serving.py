@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists, Invalid, StorageFailed
+from sessionary.http_server import SleepingServer
 from sessionary.loopback import HOST
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
@@ -156,7 +157,7 @@ def serve(
         server.run(sockets=[bound])
 
 
-class _Server(uvicorn.Server):
+class _Server(SleepingServer):
     """Calls a function once it listens, and ends the open streams when it is to end."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette, started: Callable[[], None]) -> None:
