@@ -131,6 +131,7 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
         page.select_option("[aria-label=Mark]", "unread")
         with page.expect_response("**/read"):
             page.locator("a.session", has_text="Session 1").click()
+        page.locator("a.session").nth(1).wait_for()  # it is drawn again in the next frame
         assert titles.all_inner_texts() == ["Session 0"]
         assert page.locator("a.session").count() == 2  # what is being read stays in the list
     with showing(page, tmp_path, "--no-open", "--read-only"):

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -30,6 +31,8 @@ from sessionary.viewer.streams import EVENTS, failure
 _STATUS = ((NotFound, 404), (Invalid, 400), (Locked, 409), (Unsupported, 409))
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _LINES = "application/x-ndjson"
+_COMPRESSED = 100_000
+"""Bytes from which an answer is compressed, unless it is events: the list of 10,000 sessions, to a quarter."""
 
 
 class Viewer:
@@ -133,7 +136,10 @@ def viewer_app(library: Library, token: str, port: int | None, *, read_only: boo
     handlers: dict[Any, Callable[..., Any]] = {SessionaryError: _refuse, msgspec.DecodeError: _invalid}
     app = Starlette(
         routes=Viewer(library, read_only=read_only).routes(),
-        middleware=[Middleware(Guard, token=token, port=port)],
+        middleware=[
+            Middleware(Guard, token=token, port=port),
+            Middleware(GZipMiddleware, minimum_size=_COMPRESSED, compresslevel=1),
+        ],
         exception_handlers=handlers,
     )
     app.state.ending = False  # True ends the streams that follow a session

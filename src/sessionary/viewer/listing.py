@@ -15,7 +15,7 @@ from sessionary.workspace.prices import Prices
 FIRST, FURTHER = 60, 250
 """Rows in the first group and in all others."""
 
-_UNSHOWN = ("agent", "path", "turn_count", "stated_cost")
+_UNSHOWN = ("agent", "path", "turn_count", "stated_cost", "unpriced")
 
 
 def row_of(key: str, summary: Summary, prices: Prices) -> dict[str, Any]:
@@ -29,7 +29,6 @@ def row_of(key: str, summary: Summary, prices: Prices) -> dict[str, Any]:
         "tags": [harmless(tag) for tag in summary.tags],
         "key": key,
         "nested": summary.nested,
-        "problems": len(summary.problems),
     }
 
 

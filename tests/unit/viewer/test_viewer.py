@@ -1,11 +1,16 @@
 """The answers to the page, over HTTP."""
 
+import gzip
 import json
+import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +76,24 @@ def events(text: str) -> list[tuple[str, Any]]:
     return [(head.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for head, data in blocks]
 
 
+def asked(path: str, headers: Sequence[tuple[bytes, bytes]] = (), query: bytes = b"") -> dict[str, Any]:
+    """A request as the server hands it to the application."""
+    own = [(b"host", b"localhost:80"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    return {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "query_string": query,
+        "headers": [*own, *headers],
+        "asgi": {"spec_version": "2.3"},
+    }
+
+
+async def never() -> Any:
+    """The browser stays."""
+    await anyio.sleep_forever()
+
+
 def listed(client: TestClient, since: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The head of the list, and its rows."""
     head, *groups = map(json.loads, client.get(f"/api/sessions?since={since}").text.splitlines())
@@ -115,6 +138,47 @@ def test_the_first_rows_of_a_long_list_come_by_themselves(client: TestClient, tm
     assert [row["id"] for row in first + rest] == [
         f"s{number:03}" for number in reversed(range(listing.FIRST + 5))
     ]
+
+
+def test_a_long_list_is_compressed_and_its_first_rows_do_not_wait_for_the_last() -> None:
+    rows = [json.dumps({"id": sha256(b"%d" % number).hexdigest()}).encode() for number in range(10_000)]
+
+    class Long(Library):
+        def listed(self, since: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+            return {"total": len(rows)}, rows
+
+    sent: list[bytes] = []
+
+    async def take(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    scope = asked("/api/sessions", [(b"accept-encoding", b"gzip")])
+    anyio.run(viewer_app(Long([]), TOKEN, 80), scope, never, take)
+    _, *groups = map(json.loads, gzip.decompress(b"".join(sent)).splitlines())
+    assert [row for group in groups for row in group] == list(map(json.loads, rows))
+    unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    early = b"".join(map(unpacked.decompress, sent[: len(sent) // 10]))
+    assert early.count(b"\n") >= 2, "the head and the first group"
+
+
+def test_events_are_sent_as_they_are(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", [{"role": "user", "content": "x" * 19_000}] * 20)
+    stream = client.get(f"/api/session/{key(client, 'one')}/stream", headers={"accept-encoding": "gzip"})
+    assert len(stream.content) > 200_000
+    assert "content-encoding" not in stream.headers
+
+
+def test_the_page_loads_early_what_the_list_needs() -> None:
+    static = resources.files("sessionary.viewer") / "static"
+    page = (static / "index.html").read_text("utf-8")
+    needed, found = ["main"], set[str]()
+    while needed:
+        name = needed.pop()
+        found.add(name)
+        text = (static / f"{name}.js").read_text("utf-8")
+        needed += set(re.findall(r'^(?:import|export) .* from "\./(\w+)\.js";', text, re.MULTILINE)) - found
+    assert set(re.findall(r'"modulepreload" href="/static/(\w+)\.js"', page)) == found - {"main"}
+    assert "session" not in found
 
 
 def test_a_key_stays_the_same_and_a_wrong_one_is_answered(client: TestClient, tmp_path: Path) -> None:
@@ -387,15 +451,7 @@ def test_the_server_stops_a_search_when_the_page_ends_its_request(
 
     monkeypatch.setattr(Workspace, "search", noted)
     app = viewer_app(library, TOKEN, 80)
-    headers = [(b"host", b"localhost:80"), (b"authorization", f"Bearer {TOKEN}".encode())]
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/api/search",
-        "query_string": b"q=needle",
-        "headers": headers,
-        "asgi": {"spec_version": "2.3"},
-    }
+    scope = asked("/api/search", query=b"q=needle")
 
     async def one_hit() -> None:
         seen = anyio.Event()

@@ -56,9 +56,10 @@ export class Filters {
     const count = (name, row) => { for (const value of FILTERS[name][1](row)) counts[name].set(value, (counts[name].get(value) || 0) + 1); };
     for (const row of rows) {
       if (row.nested && !this.agents) { nested++; continue; }
-      const against = chosen.filter((name) => !FILTERS[name][1](row).includes(this.chosen[name]));
-      if (!against.length) { view.push(row); for (const name of NAMES) count(name, row); }
-      else { others++; if (against.length === 1) count(against[0], row); }
+      let against = 0, only;
+      for (const name of chosen) if (!FILTERS[name][1](row).includes(this.chosen[name])) { against++; only = name; }
+      if (!against) { view.push(row); for (const name of NAMES) count(name, row); }
+      else { others++; if (against === 1) count(only, row); }
     }
     const by = SORTS[this.sort][1];
     if (by) view.sort((a, b) => by(b) - by(a));

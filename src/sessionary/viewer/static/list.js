@@ -7,8 +7,12 @@ import { VirtualList } from "./virtual.js";
 export { HEALTH, projectOf };
 const HEIGHT = 62, SOON = 300, APART = 5000;
 
+const SLICE = 10; // milliseconds of reading rows before the page may do something else
+
 // The first rows are on the screen before the others are taken; a page in the background paints nothing.
 const painted = () => new Promise((done) => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 100); });
+
+const pause = () => new Promise((done) => setTimeout(done));
 
 export class SessionList {
   constructor(open) {
@@ -34,22 +38,26 @@ export class SessionList {
 
   async read(shown = () => {}) {
     const since = this.version, first = !this.rows.length;
-    const rows = [];
-    let head = null;
-    await lines(`/api/sessions?since=${since}`, (found) => {
-      if (!head) head = found;
-      else {
-        rows.push(...found);
-        if (first && rows.length === found.length) { this.take(rows.slice(), head, rows.length < head.total); shown(); return painted(); }
-      }
+    const rows = [], now = Date.now();
+    let head = null, began = 0;
+    await lines(`/api/sessions?since=${since}`, async (found) => {
+      if (!head) { head = found; return; }
+      for (const row of found) rows.push(prepare(row, now));
+      if (first && rows.length === found.length) { this.take(rows.slice(), head, rows.length < head.total); shown(); await painted(); began = performance.now(); }
+      else if (performance.now() - began > SLICE) { await pause(); began = performance.now(); }
     });
-    const changed = new Set(rows.map((row) => row.key));
-    const all = since ? rows.concat(this.rows.filter((row) => !changed.has(row.key))) : rows;
+    if (this.more) await pause();
+    const all = since ? this.merged(rows, now) : rows;
     if (since && all.length !== head.total) { this.version = 0; return this.read(); } // some are gone
-    if (since) all.sort((a, b) => (a.updated === b.updated ? 0 : (a.updated || "") < (b.updated || "") ? 1 : -1));
     this.take(all, head, false);
     document.body.classList.add("complete");
     shown();
+  }
+
+  merged(rows, now) {
+    const changed = new Set(rows.map((row) => row.key));
+    return rows.concat(this.rows.filter((row) => !changed.has(row.key)).map((row) => prepare(row, now)))
+      .sort((a, b) => (a.updated === b.updated ? 0 : (a.updated || "") < (b.updated || "") ? 1 : -1));
   }
 
   async refresh() {
@@ -58,12 +66,11 @@ export class SessionList {
   }
 
   take(rows, head, more) {
-    const now = Date.now();
     this.rows = rows;
     this.head = head;
     this.more = more;
     if (!more) this.version = head.version;
-    this.byKey = new Map(rows.map((row) => [row.key, prepare(row, now)]));
+    this.byKey = new Map(rows.map((row) => [row.key, row]));
     this.filter();
   }
 

@@ -1,17 +1,12 @@
 // The page: addresses, keys, search, and what is open.
 import { takeToken } from "./api.js";
-import { KEYS as ACTION_KEYS, actionsOf, undoLatest } from "./actions.js";
 import { byId, el, failed, plural, withCode } from "./dom.js";
-import { Drawer } from "./drawer.js";
 import { SessionList } from "./list.js";
-import { showOverview } from "./overview.js";
-import { showCharts } from "./charts.js";
-import { chooseOther, showDiff } from "./diff.js";
-import { hasError, isPrompt } from "./item.js";
 import { Search } from "./search.js";
-import { Session } from "./session.js";
 
-let list, search, drawer, session = null;
+const SOON = 100; // milliseconds from the whole list to the loading of what else may be opened
+
+let list, search, drawer, pages, loading, session = null;
 
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
@@ -20,14 +15,25 @@ const KEYS = [
   ["a", "what can be changed"], ["X W F", "repair, rewind, fork"], ["n t s", "name, tags, star"], ["x A D", "export, archive, trash"], ["U", "undo the last change"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
 
+const isPage = () => /^#\/(s|charts|diff|overview)\b/.test(location.hash);
+
+function loadPages() {
+  loading ||= import("./pages.js").then((found) => {
+    pages = found;
+    drawer = new pages.Drawer({ session: () => session, changed });
+  });
+  return loading;
+}
+
 function route() {
+  if (!pages && isPage()) { loadPages().then(route, (error) => byId("main").replaceChildren(failed(error))); return; }
   const found = /^#\/s\/(\w+)(?:\/(m?)(\d+))?$/.exec(location.hash);
   const row = found && list.byKey.get(found[1]);
   const wanted = found?.[3] === undefined ? undefined : { [found[2] ? "at" : "index"]: Number(found[3]) };
   if (row && session?.row.key === row.key) { if (wanted && !session.goTo(wanted)) session.wanted = wanted; return; }
   session?.close();
   session = null;
-  drawer.close();
+  drawer?.close();
   document.body.classList.toggle("reading", Boolean(found));
   if (showPage()) return;
   if (!row) {
@@ -36,7 +42,7 @@ function route() {
     return;
   }
   document.title = `${row.title || row.id} · Sessionary`;
-  session = new Session(row, list, { wanted, drawer });
+  session = new pages.Session(row, list, { wanted, drawer });
   session.open();
   list.show(row.key);
 }
@@ -48,10 +54,10 @@ function showPage() {
   if (!found || (name !== "overview" && !row)) return false;
   document.body.classList.add("reading");
   list.show(row ? row.key : null);
-  if (name === "overview") showOverview();
-  else if (name === "charts") showCharts(row);
-  else if (other) showDiff(row, other);
-  else chooseOther(row, list);
+  if (name === "overview") pages.showOverview();
+  else if (name === "charts") pages.showCharts(row);
+  else if (other) pages.showDiff(row, other);
+  else pages.chooseOther(row, list);
   return true;
 }
 
@@ -76,7 +82,7 @@ async function changed(of) {
 async function actByKey(names) {
   const of = session;
   try {
-    const { names: granted } = await actionsOf(of);
+    const { names: granted } = await pages.actionsOf(of);
     await drawer.act(names.find((name) => granted.includes(name)) || names[0]);
   } catch (error) { of.head.say(error.message); }
 }
@@ -88,18 +94,19 @@ function showKeys() {
 }
 
 function act(key) {
-  const inSession = {
-    j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(isPrompt, 1), K: () => session.jump(isPrompt, -1),
-    e: () => session.jump(hasError, 1), E: () => session.jump(hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
-    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => undoLatest(session, drawer),
+  const inSession = session && {
+    j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(pages.isPrompt, 1), K: () => session.jump(pages.isPrompt, -1),
+    e: () => session.jump(pages.hasError, 1), E: () => session.jump(pages.hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
+    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => pages.undoLatest(session, drawer),
     w: () => session.toggleFollow(), y: () => session.copyMarked(), R: () => drawer.open("resume", true), Enter: () => session.openMarked(),
   };
-  for (const [name, names] of Object.entries(ACTION_KEYS)) inSession[name] = () => actByKey(names);
-  inSession["}"] = inSession.J;
-  inSession["{"] = inSession.K;
   const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), o: () => (location.hash = "#/overview"), "?": showKeys };
-  if (!session) Object.assign(anywhere, { j: () => list.step(1), k: () => list.step(-1) });
-  const found = anywhere[key] || (session && inSession[key]);
+  if (session) {
+    for (const [name, names] of Object.entries(pages.ACTION_KEYS)) inSession[name] = () => actByKey(names);
+    inSession["}"] = inSession.J;
+    inSession["{"] = inSession.K;
+  } else Object.assign(anywhere, { j: () => list.step(1), k: () => list.step(-1) });
+  const found = anywhere[key] || inSession?.[key];
   found?.();
   return Boolean(found);
 }
@@ -109,7 +116,7 @@ function onKey(event) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
     if (event.target.id === "search") { search.clear(); event.target.blur(); }
-    else if (drawer.isOpen) drawer.close();
+    else if (drawer?.isOpen) drawer.close();
     else if (!typing) location.hash = "#/";
     return;
   }
@@ -136,8 +143,8 @@ function askForLink(error) {
 async function begin() {
   if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
   takeToken();
-  drawer = new Drawer({ session: () => session, changed });
   window.addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
+  if (isPage()) loadPages().catch(() => {}); // while the list is read
   list = new SessionList((key) => (location.hash = `#/s/${key}`));
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);
@@ -150,7 +157,7 @@ async function begin() {
   if (wanted) await list.whole;
   route();
   document.body.classList.add("ready");
-  list.whole.then(() => { if (!wanted && !session && location.hash !== "#/overview") route(); }, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
+  list.whole.then(() => { setTimeout(() => loadPages().catch(() => {}), SOON); if (!wanted && !session && location.hash !== "#/overview") route(); }, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
   setTimeout(() => list.refresh().catch(() => {}), 1000);
 }
 
