@@ -549,6 +549,8 @@ def test_check_reports_what_where_and_what_to_do(make: Make, run: Run) -> None:
     assert [line.partition(", 1 note")[0] for line in sums] == [
         "✗ 2 sessions checked, 0 healthy, 1 lost data, 1 stops resume"
     ]
+    (next_,) = [line.strip() for line in text.out.splitlines() if ROOT in line and "next: " in line]
+    assert run(*next_.removeprefix("next: sessionary ").split()).code == 0
     streamed = [json.loads(line) for line in run("check", "--jsonl").out.splitlines()]
     assert streamed == document["problems"]
 

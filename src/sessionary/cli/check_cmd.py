@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli.changing import to_run
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import report_failure, report_none, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, NotFound, StorageFailed
+from sessionary.layouts.base import Capability
 from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Target, Workspace, documents, in_turn, is_home
 
@@ -162,6 +164,9 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from problem_lines(problem, checked.path, "  ")
+    is_bad = any(problem.severity > Severity.hides_data for problem in shown)
+    if is_bad and checked.ref and workspace.grants(checked.ref, Capability.CHANGES):
+        yield "  " + to_run("next", formatting.command("repair", checked.name, "--dry-run"))
     yield ""
 
 

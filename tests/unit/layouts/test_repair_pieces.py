@@ -84,7 +84,7 @@ def test_what_could_not_be_brought_back_stays_a_note_until_it_is_undone_or_forgo
     repair(session)
     (found,) = [one for one in check(session) if one.code == "not_recovered"]
     assert found.severity.name == "note"
-    assert "2 byte(s) (of line 2 " in found.message
+    assert "could not recover: 2 (of line 2 " in found.message
     undo(session)
     assert (session / "transcript.jsonl").read_bytes().split(b"\n")[1] == BAD
 

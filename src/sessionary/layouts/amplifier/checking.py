@@ -165,7 +165,7 @@ def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         lost, lines = entry.facts.get("lost"), entry.facts.get("lost_lines")
         if entry.operation == "repair" and isinstance(lost, int) and lost > 0:
             where = ", ".join(map(str, lines)) if isinstance(lines, list) else "?"
-            message = f"a repair could not recover {lost:,} byte(s) (of line {where} of the old file)"
+            message = f"bytes that a repair could not recover: {lost:,} (of line {where} of the old file)"
             yield note("not_recovered", entry.path, message, "none; the old file is kept there")
 
 

@@ -222,7 +222,7 @@ def _filled(problem: Problem, count: int) -> Problem:
         problem.path,
         problem.line,
         problem.byte,
-        f"{count} message(s) in place of the damaged part were read from the backup",
+        f"messages read from the backup in place of the damaged part: {count}",
         "the next save restores them",
     )
 

@@ -250,7 +250,7 @@ def _salvaged(path: str, data: bytes | None, backup: bytes | None, replace_bad: 
         raise _nothing(path)
     else:
         return Salvaged()
-    words = f"nothing could be read; {len(from_backup.values)} message(s) were read from the backup"
+    words = f"nothing could be read; messages read from the backup: {len(from_backup.values)}"
     from_backup.fixes.insert(0, Fix(1, "recovered_backup", words))
     return from_backup
 

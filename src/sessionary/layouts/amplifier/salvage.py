@@ -181,7 +181,7 @@ def _filled(
     values = [value for _, value in back]
     found = [one for one in found if not any(_is_damaged(one[0], whole) for whole, _ in back)]
     new = sum(1 for value in values if value not in [value for _, value in found])
-    words = f"{new} message(s) were restored from the backup"
+    words = f"messages restored from the backup: {new}"
     fix = Fix(stretch.line, "filled_from_backup", words) if new else None
     return back + [record for record in found if record[1] not in values], fix
 
@@ -206,7 +206,7 @@ def _written_anew(line: bytes) -> bytes:
 def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) -> Fix:
     if code == REPLACED:
         bad = bad_bytes(rest)
-        return Fix(line, "bad_utf8", f"{bad:,} byte(s) of invalid UTF-8 became U+FFFD", bad)
+        return Fix(line, "bad_utf8", f"bytes of invalid UTF-8 that became U+FFFD: {bad:,}", bad)
     lost = 0 if code in _NOTHING_LOST else zeros + len(rest.replace(b"\0", b""))
     return Fix(line, code, _words(len(records), len(rest)), lost)
 
@@ -230,7 +230,7 @@ def _settled(data: bytes, done: Salvaged) -> bytes:
         for row in gone:
             lines[row] = b""
         words = (
-            f"{counts[longer]} message(s) of the {'second' if longer else 'first'} side stay; the other side "
+            f"the {'second' if longer else 'first'} side stays (messages: {counts[longer]}); the other side "
         )
         done.fixes.append(
             Fix(
@@ -245,7 +245,7 @@ def _settled(data: bytes, done: Salvaged) -> bytes:
 def _words(records: int, rest: int) -> str:
     parts = []
     if records:
-        parts.append(f"{records} message(s) got a line of their own")
+        parts.append(f"messages that got a line of their own: {records}")
     if rest:
         parts.append(f"{rest:,} bytes were set aside")
     return ", ".join(parts) or "a line without content was removed"

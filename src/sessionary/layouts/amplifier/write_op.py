@@ -326,7 +326,7 @@ class Writing(Struct):
 
 def _conflict(unknown: int, path: str, session_id: str) -> Conflict:
     return Conflict(
-        f"{unknown} message(s) of session '{session_id}' were stored by another writer and are missing in this save",
+        f"another writer has stored messages of session '{session_id}' that are missing in this save: {unknown}",
         operation="save",
         path=path,
         session=session_id,
