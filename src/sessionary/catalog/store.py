@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.base import Layout
+from sessionary.layouts.base import KnownTime, Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
@@ -231,6 +231,23 @@ class Catalog:
                         known[values[0]] = _row(layout.name, values, of_it)
                 return known
         except (sqlite3.Error, MsgspecError, ValueError, TypeError, OSError) as error:
+            self._give_up(error)
+            return {}
+
+    def known_times(self, layout: Layout) -> dict[str, KnownTime]:
+        """When each session of a layout changed last, by place; to order them, so the checksums are not compared."""
+        if self.path is None or not os.path.exists(self.path):
+            return {}
+        statement = "SELECT place, fingerprint, updated FROM sessions WHERE kind = ? AND home = ? AND updated NOT NULL"
+        try:
+            with closing(connect(self.path)) as connection:
+                return {
+                    place: KnownTime(fingerprint, datetime.fromisoformat(updated).timestamp())
+                    for place, fingerprint, updated in connection.execute(
+                        statement, (layout.name, _home(layout))
+                    )
+                }
+        except (sqlite3.Error, ValueError, TypeError, OSError) as error:
             self._give_up(error)
             return {}
 

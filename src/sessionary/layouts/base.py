@@ -14,6 +14,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from sessionary.disk.fs import Fs
 from sessionary.errors import StorageFailed
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
@@ -496,12 +498,23 @@ class Recency(NamedTuple):
     size: int
 
 
+class KnownTime(Struct, frozen=True, gc=False):
+    """When a session changed last, in seconds since 1970, as long as its fingerprint is the same."""
+
+    fingerprint: bytes
+    updated: float
+
+
 @runtime_checkable
 class HasRecency(Protocol):
     """A layout that knows when a session changed without reading its conversation."""
 
-    def recency(self, ref: SessionRef) -> Recency:
-        """When a session changed. Raises nothing: reading reports what cannot be read."""
+    def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
+        """When a session changed. Raises nothing: reading reports what cannot be read.
+
+        Args:
+            known: spares a layout to read the end of a session that has not changed since.
+        """
         ...
 
 

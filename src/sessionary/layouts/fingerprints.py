@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat as stat_module
 import struct
 from collections.abc import Callable
@@ -42,16 +43,15 @@ def fingerprint_of(
     Returns:
         16 bytes, or `UNKNOWN` if a later change could be undetectable.
     """
-    state = [salt.encode("utf-8", "surrogatepass")]
+    state = [_salted(salt)]
     waiting, newest = [("", path)], 0
     while waiting:
         name, place = waiting.pop()
         try:
             found = fs.stat(place)
-            mode, mtime, ctime = found.st_mode, found.st_mtime_ns, found.st_ctime_ns
-            state.append(_pack(found.st_ino, found.st_size, mtime, ctime, mode))
-            newest = max(newest, mtime, ctime)
-            if stat_module.S_ISDIR(mode):
+            state.append(_packed(found))
+            newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+            if stat_module.S_ISDIR(found.st_mode):
                 below = sorted(fs.listdir(place))
                 if any(map(passing, below)):
                     return UNKNOWN
@@ -62,6 +62,27 @@ def fingerprint_of(
         except (OSError, struct.error):
             return UNKNOWN  # the caller determines whether it can be read
         state.append(name.encode("utf-8", "surrogateescape"))
-    if newest >= (now - settled) * 1e9:
+    return _digest(state, newest, now - settled)
+
+
+def fingerprint_of_file(found: os.stat_result, now: float, salt: str = "") -> bytes:
+    """As `fingerprint_of`, of a regular file whose stat is known."""
+    try:
+        state = [_salted(salt), _packed(found), b""]
+    except struct.error:
+        return UNKNOWN
+    return _digest(state, max(found.st_mtime_ns, found.st_ctime_ns), now - MTIME_GRACE)
+
+
+def _salted(salt: str) -> bytes:
+    return salt.encode("utf-8", "surrogatepass")
+
+
+def _packed(found: os.stat_result) -> bytes:
+    return _pack(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+
+def _digest(state: list[bytes], newest: int, settled_since: float) -> bytes:
+    if newest >= settled_since * 1e9:
         return UNKNOWN
     return blake2b(b"\0".join(state), digest_size=16).digest()

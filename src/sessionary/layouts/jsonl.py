@@ -11,8 +11,9 @@ from zlib import crc32
 from msgspec import MsgspecError, Struct, msgpack
 
 from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require_regular, storage_failed
-from sessionary.layouts.base import MayMatch, Recency
+from sessionary.layouts.base import KnownTime, MayMatch, Recency
 from sessionary.layouts.clock import changed_at
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of_file
 from sessionary.model import Cursor, Place, Problem, Record, Reset, SessionRef, Skipped
 
 WINDOW = 1 << 18
@@ -283,17 +284,27 @@ def read_range(fs: Fs, path: str, byte: int, length: int) -> bytes:
         return read_at(fs, fd, length, byte)
 
 
-def recency(fs: Fs, path: str, now: float) -> Recency:
+def recency(
+    fs: Fs, path: str, now: float, known: KnownTime | None = None, salt: str | None = None
+) -> Recency:
     """When a file of messages changed.
 
     A file that was copied may be older than its messages, and one that was touched newer: both count for `changed`.
+
+    Args:
+        known: the time of its newest message; the file is not opened if it has this fingerprint.
+        salt: of the fingerprint; None if it covers more than this file, or is unknown.
     """
     try:
         found = fs.stat(path)
     except (OSError, ValueError):
         return Recency(None, None, 0)  # reading reports what cannot be read
-    last = _time_at_the_end(fs, path)
-    times = () if last is None else (last.timestamp(),)
+    state = UNKNOWN if known is None or salt is None else fingerprint_of_file(found, now, salt)
+    if known is not None and state and state == known.fingerprint:
+        times: tuple[float, ...] = (known.updated,)
+    else:
+        last = _time_at_the_end(fs, path)
+        times = () if last is None else (last.timestamp(),)
     newest = changed_at(now, *times, found.st_mtime, found.st_ctime)
     return Recency(newest, max((found.st_mtime, *times)), found.st_size)
 

@@ -46,7 +46,7 @@ def targets(
 
     Args:
         layout_of: returns the layout of a session.
-        catalog: knows when sessions changed that must be read for it.
+        catalog: knows when sessions changed, so that their ends are not read for it.
         refs: the sessions.
         names: the titles that the user gave to sessions, by kind and id.
     """
@@ -55,7 +55,7 @@ def targets(
         some = list(those)
         in_files = layout if isinstance(layout, HasRecency) else None
         recencies = (
-            [(ref, in_files.recency(ref)) for ref in some] if in_files else _summed_up(layout, catalog, some)
+            _in_files(in_files, layout, catalog, some) if in_files else _summed_up(layout, catalog, some)
         )
         for ref, recent in recencies:
             newest = _OLDEST if recent.newest is None else recent.newest
@@ -86,6 +86,13 @@ def known_targets(
 
 def _newest_first(found: list[tuple[float, str, Target]]) -> list[Target]:
     return [target for _, _, target in sorted(found, key=lambda one: one[:2], reverse=True)]
+
+
+def _in_files(
+    in_files: HasRecency, layout: Layout, catalog: Catalog, refs: list[SessionRef]
+) -> Iterable[tuple[SessionRef, Recency]]:
+    known = catalog.known_times(layout) if len(refs) > 1 else {}
+    return [(ref, in_files.recency(ref, known.get(ref.locator))) for ref in refs]
 
 
 def _summed_up(

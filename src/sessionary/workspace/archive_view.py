@@ -84,6 +84,8 @@ class ArchiveView:
 
     def fault(self, ref: SessionRef) -> Problem | None:
         """The problem of a session of the archive that cannot be restored; None for any other session."""
+        if self.place_of(ref) is None:
+            return None
         try:
             self.layout_of(ref)
         except SessionaryError as error:

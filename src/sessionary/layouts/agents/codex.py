@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import READ, read_at, storage_failed
 from sessionary.layouts.agents.logs import records
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, MayMatch, Part, Recency
+from sessionary.layouts.base import Capability, KnownTime, MayMatch, Part, Recency
 from sessionary.layouts.compressed import (
     SUFFIX,
     Damaged,
@@ -27,7 +27,6 @@ from sessionary.layouts.compressed import (
     first_bytes,
     read_compressed,
 )
-from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Aside,
@@ -166,13 +165,12 @@ class CodexLayout(AgentLayout):
             return one
         return path
 
-    def fingerprint(self, ref: SessionRef) -> bytes:
+    def _salt(self, ref: SessionRef) -> str:
         index = self._index()
-        titles = (index.title(ref.session_id), index.names.get(ref.session_id))
-        return fingerprint_of(self._fs, ref.locator, self._now(), salt=repr(titles))
+        return repr((index.title(ref.session_id), index.names.get(ref.session_id)))
 
-    def recency(self, ref: SessionRef) -> Recency:
-        return recency(self._fs, ref.locator, self._now())
+    def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
+        return recency(self._fs, ref.locator, self._now(), known, self._salt(ref))
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         path, byte = self._present(place.path or ref.locator), place.byte or 0

@@ -21,7 +21,7 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict, only_records
 from sessionary.layouts.base import Capability, Part, PartKind
-from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -183,11 +183,8 @@ class CopilotCliLayout(LogLayout):
         if ref.locator.endswith(f"/{_EVENTS}"):
             yield from beside_problems(self._fs, ref)
 
-    def fingerprint(self, ref: SessionRef) -> bytes:
-        beside = fingerprint_of(self._fs, _workspace(ref), self._now())
-        if beside == UNKNOWN:
-            return UNKNOWN
-        return fingerprint_of(self._fs, ref.locator, self._now(), salt=beside.hex())
+    def _salt(self, ref: SessionRef) -> str | None:
+        return fingerprint_of(self._fs, _workspace(ref), self._now()).hex() or None
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         yield from super().parts(ref)

@@ -27,6 +27,7 @@ from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
 from sessionary.layouts.base import (
     Capability,
+    KnownTime,
     Location,
     MayMatch,
     Part,
@@ -377,10 +378,10 @@ class CursorLayout(LogLayout):
         updated, problems = last_change(stated, files, self._now(), ref.locator)
         return Header(created=parse_time(created), updated=updated, size=size, problems=problems)
 
-    def recency(self, ref: SessionRef) -> Recency:
+    def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
         path, name = _row_of(ref.locator)
         if not name:
-            found = super().recency(ref)
+            found = super().recency(ref, known)
             return found._replace(size=sum(size_of(self._fs, one) or 0 for one in self._all_files(path)))
         from sessionary.codec.times import parse_time
 

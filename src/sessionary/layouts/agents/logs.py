@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import Fs, is_file
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import MayMatch, Recency
+from sessionary.layouts.base import KnownTime, MayMatch, Recency
 from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, read_range, recency
 from sessionary.model import (
     Aside,
@@ -186,8 +186,8 @@ class LogLayout(AgentLayout):
         watch = self._watch
         return watch if watch is not None and watch.ref.locator == ref.locator else None
 
-    def recency(self, ref: SessionRef) -> Recency:
-        return recency(self._fs, ref.locator, self._now())
+    def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
+        return recency(self._fs, ref.locator, self._now(), known, self._salt(ref))
 
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         reading = None if after is None else self._further(ref, after)

@@ -24,7 +24,7 @@ from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, re
 from sessionary.layouts.agents.mutation_log import Missing, MutationLog, is_change, is_undone
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
-from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import may_hold
 from sessionary.model import (
     HARNESS,
@@ -173,12 +173,9 @@ class VsCodeChatLayout(LogLayout):
 
     # -- what belongs to a session
 
-    def fingerprint(self, ref: SessionRef) -> bytes:
+    def _salt(self, ref: SessionRef) -> str | None:
         transcript = self._transcript(ref)
-        beside = b"-" if transcript is None else fingerprint_of(self._fs, transcript, self._now())
-        if beside == UNKNOWN:
-            return UNKNOWN
-        return fingerprint_of(self._fs, ref.locator, self._now(), salt=beside.hex())
+        return "-" if transcript is None else fingerprint_of(self._fs, transcript, self._now()).hex() or None
 
     def files(self, ref: SessionRef) -> dict[str, str]:
         """As `AgentLayout.files`, by names below the folder `User`: the data of servers is outside of the home."""

@@ -18,7 +18,16 @@ from sessionary.disk.fs import OS_FS, Fs, is_file, names_in, not_found, size_of,
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, Recency, location_of
+from sessionary.layouts.base import (
+    Capability,
+    KnownTime,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    Recency,
+    location_of,
+)
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_record, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
@@ -157,7 +166,8 @@ class AmplifierLayout:
 
         return stated_name(self._fs, ref.locator)
 
-    def recency(self, ref: SessionRef) -> Recency:
+    def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
+        # Its fingerprint would take more system calls than the end of its transcript.
         return recency(self._fs, f"{ref.locator}/{TRANSCRIPT}", self._now())
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
