@@ -134,8 +134,7 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
     return _Scan(data, path, line, byte).run(values)
 
 
-@dataclass(slots=True)
-class _Places:
+class _Places(msgspec.Struct):
     """Positions of the records: the physical lines, and which of them are records."""
 
     path: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from threading import Event
 from typing import TypeVar
@@ -47,6 +46,8 @@ def looked_ahead(
         for _, item in rest:
             yield item, False
         return
+    from concurrent.futures import ThreadPoolExecutor  # here, since the first hits do not wait for it
+
     unused = Event()
     parts = _parts(rest)
     with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:

@@ -6,11 +6,12 @@ Damage never stops a search: it is reported where it may have hidden a match, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from threading import Event
 from typing import NamedTuple, cast
+
+from msgspec import Struct, field
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
@@ -42,8 +43,7 @@ AROUND = 240
 _SLACK = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Search conditions. A hit meets all of them.
 
     Attributes:
@@ -67,8 +67,7 @@ class Query:
     errors: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A message that matches.
 
     Attributes:
@@ -102,8 +101,7 @@ class Hit:
     cut: tuple[bool, bool]
 
 
-@dataclass(slots=True)
-class SearchStats:
+class SearchStats(Struct):
     """Statistics and problems of a search.
 
     Attributes:

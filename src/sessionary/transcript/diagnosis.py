@@ -11,7 +11,6 @@ The severity separates what stops a resume, which `mend` repairs, from notes: pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ STOPS = Severity.stops_resume
 NOTE = Severity.note
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A fault of the conversation.
 
     Attributes:

@@ -7,8 +7,6 @@ without a call, and a hash of each id; so it needs a few bytes per call, and its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as of_dataclass
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -149,8 +147,7 @@ class Matcher(Struct, array_like=True):
         return calls.pop(next(at for at, call in enumerate(calls) if call.index == last))
 
 
-@dataclass(slots=True)
-class Matching:
+class Matching(Struct):
     """The calls and answers of a conversation in memory.
 
     Attributes:
@@ -163,13 +160,13 @@ class Matching:
         ends: for each message with calls the end of the results directly behind it, the place of their answers.
     """
 
-    calls: list[Call] = of_dataclass(default_factory=list)
-    answer: dict[Call, Answer] = of_dataclass(default_factory=dict)
-    strays: list[Answer] = of_dataclass(default_factory=list)
-    repeats: list[Answer] = of_dataclass(default_factory=list)
-    repeated: list[Call] = of_dataclass(default_factory=list)
-    misplaced: list[tuple[Call, Answer]] = of_dataclass(default_factory=list)
-    ends: dict[int, int] = of_dataclass(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    answer: dict[Call, Answer] = field(default_factory=dict)
+    strays: list[Answer] = field(default_factory=list)
+    repeats: list[Answer] = field(default_factory=list)
+    repeated: list[Call] = field(default_factory=list)
+    misplaced: list[tuple[Call, Answer]] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
 
     def orphans(self) -> list[Call]:
         """The calls without an answer."""

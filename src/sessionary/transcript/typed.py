@@ -7,9 +7,10 @@ Read are the shapes of `transcript.messages` (Amplifier, OpenAI, Anthropic), mes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.model import (
@@ -40,8 +41,7 @@ _PART_KEYS = frozenset({"tool_calls", "tool_call_id", "thinking_text"})
 """Keys of a message that hold parts, beside its content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Struct, frozen=True):
     """A message with its place in a conversation.
 
     Attributes:

@@ -174,8 +174,6 @@ class Workspace(Sessions):
             asides: the messages outside of the conversation too.
             redaction: apply these rules to each text, see `secret_rules`.
         """
-        from dataclasses import replace
-
         from sessionary.transcript.redacted import redacted_message
         from sessionary.transcript.typed import numbered
 
