@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec.structs import replace
 
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
+from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, origin_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import Node, TreePlan
 from sessionary.layouts.base import Capability, Retention
@@ -40,6 +40,8 @@ CONFIG = "CLAUDE_CONFIG_DIR"
 KEPT_DAYS = "cleanupPeriodDays"
 _AGENT_FILE = "agent-"
 _DEPTH = 3
+_FORKED = frozenset({"forkedFrom", "requestSessionId"})
+"""Keys of records that a fork copied; `origin_of` reads them."""
 _FOLDERS = 8
 """How many further folders of a session are remembered."""
 
@@ -136,15 +138,14 @@ class ClaudeCodeLayout(LogLayout):
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Sequence[Fact]:
         stated = facts_of_record(record, memory)
-        if "forkedFrom" not in record and not stated and not _is_agent(ref):
+        if not stated and not _is_agent(ref) and _FORKED.isdisjoint(record):
             return stated  # as of most records
         found: list[Fact] = []
         for fact in stated:
             found += (fact,) if fact.name != "cwd" else _folder(fact, memory)
-        origin = record.get("forkedFrom")
-        parents = (object_of(origin).get("sessionId"), record.get("sessionId") if _is_agent(ref) else None)
+        parents = (origin_of(record), record.get("sessionId") if _is_agent(ref) else None)
         for parent in parents:
-            if parent and parent != memory.get("parent") and isinstance(parent, str):
+            if parent not in (None, "", ref.session_id, memory.get("parent")) and isinstance(parent, str):
                 memory["parent"] = parent
                 found.append(Fact("parent", parent))
         return found
@@ -194,7 +195,7 @@ class ClaudeCodeLayout(LogLayout):
 
     def _is_copied(self, ref: SessionRef, record: dict[str, Any], response: str | None) -> bool:
         """True for a record that another session holds too, which counts its usage."""
-        if "forkedFrom" in record and copied_from(self._fs, ref, record) is not None:
+        if not _FORKED.isdisjoint(record) and copied_from(self._fs, ref, record) is not None:
             return True
         return record.get("sessionKind") == "bg" and self._is_elsewhere(ref, response)
 

@@ -25,9 +25,10 @@ from sessionary.transcript.typed import author_and_parts
 _WORDLESS = frozenset("api_error compact_boundary stop_hook_summary turn_duration".split())
 """Subtypes of notices that may have no text."""
 _NO_MESSAGES = frozenset(
-    "agent-color ai-title agent-name agent-setting attachment atis-latch bridge-session content-replacement"
-    " custom-title file-history-snapshot frame-link last-prompt mode permission-mode pr-link progress queue-operation"
-    " relocated result started summary tag worktree-state".split()
+    "agent-color ai-title agent-name agent-setting api-request api-request-blob api-request-shape attachment atis-latch"
+    " bridge-session content-replacement cost-state custom-title file-history-snapshot frame-link last-prompt mode"
+    " permission-mode pr-link progress queue-operation relocated result started summary tag tools-used"
+    " worktree-state".split()
 )
 _NOTICE = re.compile(
     r"\s*(?:<(?:command|local-command|bash|ide|system-reminder|task)|Caveat: |\[Request interrupted)"

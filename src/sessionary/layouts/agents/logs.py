@@ -280,9 +280,15 @@ class LogLayout(AgentLayout):
         return Reading(start, end, plan, state.last, state.memory)
 
 
+def origin_of(record: dict[str, Any]) -> str | None:
+    """The session that a fork states for a record that it copied: as its origin, or as that of the request."""
+    stated = object_of(record.get("forkedFrom")).get("sessionId") or record.get("requestSessionId")
+    return text_or_none(stated)
+
+
 def copied_from(fs: Fs, ref: SessionRef, record: dict[str, Any]) -> str | None:
     """The session that a fork copied a record from, if it is stored beside the fork; then its usage counts there."""
-    origin = text_or_none(object_of(record.get("forkedFrom")).get("sessionId"))
+    origin = origin_of(record)
     if origin is None or "/" in origin or origin == ref.session_id:
         return None
     return origin if is_file(fs, f"{os.path.dirname(ref.locator)}/{origin}.jsonl") else None

@@ -205,6 +205,25 @@ def test_what_a_fork_repeats_counts_once(home: Path) -> None:
     assert summary(home, ref).usage_by_model()["opus"].output == 8, "nothing else states it then"
 
 
+def test_a_fork_that_states_the_session_of_each_request_counts_what_it_repeats_once(home: Path) -> None:
+    first, own = write(home, *TALK), ID.replace("3f", "4f")
+    copies = [{**one, "requestSessionId": ID} if one["type"] == "assistant" else one for one in TALK]
+    usage = {"id": "m9", "model": "opus", "usage": {"output_tokens": 1}}
+    ref = write(home, *copies, record("assistant", 6, 5, "New", requestSessionId=own, message=usage), name=own)
+    found = summary(home, ref)
+    assert (found.parent, found.nested, found.messages) == (ID, False, 5)
+    assert found.usage_by_model() == {"opus": Usage(output=1)}
+    first.path.unlink()
+    assert summary(home, ref).usage_by_model()["opus"].output == 8, "nothing else states it then"
+
+
+def test_copies_of_requests_and_states_of_the_program_are_no_messages(home: Path) -> None:
+    kinds = ("api-request", "api-request-blob", "api-request-shape", "atis-latch", "cost-state", "tools-used")
+    ref = write(home, *TALK, *({"type": kind, "sessionId": ID} for kind in kinds))
+    assert len(read(home, ref)) == len(read(home, write(home, *TALK, name="other")))
+    assert "unknown_shape" not in {one.code for one in ClaudeCodeLayout(home).check(ref)}
+
+
 def test_what_a_session_in_the_background_repeats_counts_once(home: Path) -> None:
     moved = [{**one, "sessionId": "other", "sessionKind": "bg"} for one in TALK]
     more = record(
