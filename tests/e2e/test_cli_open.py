@@ -95,6 +95,23 @@ def test_what_the_agent_may_refuse_is_said_first(home: Path, capsys: pytest.Capt
     assert printed.out.endswith(f"claude --resume {ID}\n"), "it is printed all the same"
 
 
+def test_an_agent_that_loses_a_continued_session_is_named_with_what_keeps_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chats = home / ".gemini" / "tmp" / "app" / "chats"
+    chats.mkdir(parents=True)
+    (chats.parent / ".project_root").write_text(str(home / "my app"))
+    said = {"id": "m1", "type": "user", "content": "Fix it"}
+    lines = [{"sessionId": ID, "kind": "main"}, said]
+    log = chats / f"session-2026-03-01T09-00-{ID[:8]}.jsonl"
+    log.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    assert main(["open", ID[:8]]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"cd '{home}/my app' && gemini --resume {ID}\n"
+    assert "deletes a session that was continued" in " ".join(printed.err.split())
+    assert "`sessionary archive run` keeps a copy" in printed.err
+
+
 def test_a_folder_that_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     talk(home, "Fix it", "Done.")
     (home / "my app").rmdir()

@@ -33,7 +33,7 @@ from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, Tim
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Progress
 
-VERSION = 8
+VERSION = 9
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"

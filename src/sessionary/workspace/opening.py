@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sessionary.codec.problems import CODES
 from sessionary.disk.fs import Fs, is_folder
 from sessionary.errors import InvalidId, Unsupported
+from sessionary.layouts import registry
 from sessionary.layouts.base import Layout, Resumes
 from sessionary.model import Problem, SessionRef, Severity, Summary
 
@@ -16,6 +17,8 @@ _ARGUMENT = re.compile(r"[^\s\x00-\x1f\x7f-][^\x00-\x1f\x7f]*")
 """An argument that no program takes for an option, and that a terminal prints as it is."""
 RESUME = "--resume="
 """A prefix of the argument with the id."""
+_AFTER_RESUME = {one.name: one.after_resume for one in registry.AGENTS if one.after_resume is not None}
+_KEEP = "`sessionary archive run` keeps a copy"
 _MAY_BE_REFUSED = frozenset({"empty_thinking"})
 """Notes on what some versions of a provider refuse."""
 
@@ -29,7 +32,7 @@ class Resume:
         folder: the folder that the agent worked in; None if the session does not say.
         is_there: whether that folder exists.
         problems: for what the agent or its provider may refuse the session or show less of it, and what helps. Notes
-            are about what only some versions refuse.
+            are about what only some versions refuse, and how the agent loses a session that it continued.
     """
 
     command: list[str]
@@ -81,7 +84,10 @@ def resume_of(layout: Layout, summary: Summary, problems: list[Problem], fs: Fs)
             hint="`sessionary check` names the record",
         )
     is_there = folder is not None and os.path.isabs(folder) and is_folder(fs, folder)
-    return Resume(command, folder, is_there, [one for one in problems if _concerns(one)])
+    concern = [one for one in problems if _concerns(one)]
+    if words := _AFTER_RESUME.get(ref.kind):
+        concern.append(Problem("lost_after_resume", Severity.note, ref.locator, None, None, words, _KEEP))
+    return Resume(command, folder, is_there, concern)
 
 
 def _concerns(problem: Problem) -> bool:

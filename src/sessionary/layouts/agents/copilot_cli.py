@@ -76,8 +76,8 @@ _NO_MESSAGES = frozenset(
     " session.compaction_start session.context_changed session.idle session.mode_changed session.model_change"
     " session.plan_changed session.remote_steerable_changed session.resume session.shutdown session.snapshot_rewind"
     " session.start session.title_changed session.truncation session.usage_checkpoint session.usage_info"
-    " session.workspace_file_changed subagent.completed subagent.deselected subagent.selected subagent.started"
-    " tool.execution_partial_result tool.execution_progress tool.execution_start".split()
+    " session.workspace_file_changed subagent.completed subagent.configured subagent.deselected subagent.selected"
+    " subagent.started tool.execution_partial_result tool.execution_progress tool.execution_start".split()
 )
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 
@@ -244,6 +244,8 @@ class CopilotCliLayout(LogLayout):
         model = text_or_none(data.get("newModel")) or text_or_none(data.get("selectedModel"))
         if model and kind in ("session.start", "session.resume", "session.model_change"):
             memory["model"] = model
+        if kind == "session.resume":
+            memory["since"] = {}
 
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
@@ -265,6 +267,9 @@ class CopilotCliLayout(LogLayout):
         if kind == "session.shutdown":
             for model, usage in _rest(data, memory):
                 yield UsageEvent(usage, model, empty.time, summed=True)
+        elif kind == "session.usage_record":
+            for model, usage in _recorded(data, memory):
+                yield UsageEvent(usage, model, empty.time)
         elif kind == "assistant.message":
             yield _answer(data, empty, memory)
         elif kind == "session.compaction_complete":
@@ -314,7 +319,7 @@ def _answer(data: dict[str, Any], empty: Message, memory: Memory) -> Message:
     name = text_or_none(data.get("messageId")) or empty.id
     model = text_or_none(data.get("model")) or memory.get("model")
     usage = None
-    if "outputTokens" in data:
+    if "outputTokens" in data and not memory.get("since"):  # else the record of the request counts it
         usage = Usage(output=count_of(data["outputTokens"]))
         known = memory["answer"][1] if memory.get("answer", [None])[0] == name else 0
         stated: dict[str, int] = memory.get("stated", {})
@@ -326,15 +331,28 @@ def _answer(data: dict[str, Any], empty: Message, memory: Memory) -> Message:
     )
 
 
+def _counts(usage: Any) -> list[int]:
+    return [count_of(object_of(usage).get(key)) for key in _COUNTS]
+
+
+def _recorded(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
+    """What one request took, beyond what its response states."""
+    usage = object_of(data.get("usage"))
+    model, added = text_or_none(usage.get("model")) or memory.get("model") or "", _counts(usage)
+    for key in ("metrics", "since"):
+        known: dict[str, list[int]] = memory.get(key, {})
+        total = [sum(pair) for pair in zip(known.get(model, [0] * len(_COUNTS)), added, strict=True)]
+        memory[key] = {**known, model: total}
+    yield from _beyond({model: added}, {}, memory)
+
+
 def _rest(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
     """What a shutdown states of each model beyond what was counted before.
 
     Its counts are those of the whole session; if one is less than before, they began anew with the last resume.
     """
-    metrics = {
-        str(model): [count_of(object_of(object_of(one).get("usage")).get(key)) for key in _COUNTS]
-        for model, one in object_of(data.get("modelMetrics")).items()
-    }
+    stated = object_of(data.get("modelMetrics"))
+    metrics = {str(model): _counts(object_of(one).get("usage")) for model, one in stated.items()}
     before: dict[str, list[int]] = memory.get("metrics", {})
     none = [0] * len(_COUNTS)
     if any(
@@ -342,11 +360,21 @@ def _rest(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
         for model in before
         for now, then in zip(metrics.get(model, none), before[model], strict=True)
     ):
-        before = {}
+        before = memory.get("since", {})
+    yield from _beyond(metrics, before, memory)
+    if metrics:
+        memory["metrics"], memory["since"] = metrics, {}
+
+
+def _beyond(
+    metrics: dict[str, list[int]], before: dict[str, list[int]], memory: Memory
+) -> Iterator[tuple[str, Usage]]:
+    """The counts of each model without those that were counted before, and without the output of responses."""
+    none = [0] * len(_COUNTS)
     stated: dict[str, int] = dict(memory.get("stated", {}))
     for model, counts in metrics.items():
         given, made, read, written, thought = (
-            now - then for now, then in zip(counts, before.get(model, none), strict=True)
+            max(now - then, 0) for now, then in zip(counts, before.get(model, none), strict=True)
         )
         thought = min(thought, made)
         for name in (model, ""):
@@ -356,7 +384,7 @@ def _rest(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
         if usage != Usage():
             yield model, usage
     if metrics:
-        memory["metrics"], memory["stated"], memory["answer"] = metrics, {}, [None, 0]
+        memory["stated"], memory["answer"] = {}, [None, 0]
 
 
 def _texts(content: Any) -> list[MessagePart]:

@@ -60,6 +60,8 @@ _AGE = re.compile(r"(\d{1,6})([hdwm])")
 _HOURS = {"h": 1, "d": 24, "w": 168, "m": 720}
 _ANSWERED = frozenset({"success", "error", "cancelled"})
 _NOTICES = frozenset({"info", "error", "warning"})
+_ANSWERS = 64
+"""How many answered calls are remembered."""
 
 
 class GeminiLayout(LogLayout):
@@ -71,6 +73,9 @@ class GeminiLayout(LogLayout):
     versions: ClassVar[bool] = True
 
     relisted: ClassVar[str | None] = "Gemini CLI lists it in its project"
+    after_resume: ClassVar[str | None] = (
+        "Gemini CLI 0.61 deletes a session that was continued, when it starts the next time"
+    )
 
     @classmethod
     def default_home(cls) -> Path:
@@ -219,14 +224,16 @@ class GeminiLayout(LogLayout):
         if data is None:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
         yield from self._stated(ref)
+        memory: Memory = {}
         for found in pieces(data, ref.locator, shape):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Head):
-                yield from self._facts(ref, {**found.fields, "sessionId": ""}, {})
+                yield from self._facts(ref, {**found.fields, "sessionId": ""}, memory)
             else:
-                yield from self._facts(ref, found.value, {})
-                yield from self._messages(ref, found.value, Place(ref.locator, found.line, found.byte), {})
+                place = Place(ref.locator, found.line, found.byte)
+                yield from self._facts(ref, found.value, memory)
+                yield from self._messages(ref, found.value, place, memory)
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
         if ref.locator.endswith(".jsonl"):
@@ -272,10 +279,14 @@ class GeminiLayout(LogLayout):
             text_or_none(record.get("id")),
         )
         parts = tuple(parts_of(record.get("content")))
+        answered: list[str | None] = memory.get("answered", [])
         if kind == "user":
-            yield Message("user", _origin(parts), parts, time, name, place=place)
+            if not _repeats(parts, answered):
+                yield Message("user", _origin(parts), parts, time, name, place=place)
         elif kind == "gemini":
-            yield from _answer(record, parts, Message("assistant", AGENT, (), time, name, place=place))
+            for message in _answer(record, parts, Message("assistant", AGENT, (), time, name, place=place)):
+                memory["answered"] = [*answered, *(one.call_id for one in message.results)][-_ANSWERS:]
+                yield message
         elif kind in _NOTICES:
             yield Message("system", HARNESS, parts, time, name, place=place)
         else:
@@ -284,6 +295,11 @@ class GeminiLayout(LogLayout):
 
 def _stem(name: str) -> str:
     return os.path.splitext(name)[0]
+
+
+def _repeats(parts: tuple[Part, ...], answered: list[str | None]) -> bool:
+    """True for the results of calls that hold them too: Gemini CLI stores a result at the call and behind it."""
+    return bool(parts) and all(isinstance(one, ToolResult) and one.call_id in answered for one in parts)
 
 
 def _origin(parts: tuple[Part, ...]) -> str:
@@ -322,8 +338,14 @@ def _answer(record: dict[str, Any], parts: tuple[Part, ...], message: Message) -
     if isinstance(tokens, dict):
         names = ("input", "output", "cached", "thoughts", "tool", "total")
         usage = usage_of(*(tokens.get(key) for key in names))
-    model = text_or_none(record.get("model"))
-    yield replace(message, parts=(*thoughts, *parts, *calls), model=model, usage=usage)
+    model, known = (
+        text_or_none(record.get("model")),
+        {one.call_id for one in calls if isinstance(one, ToolCall)},
+    )
+    own = [
+        one for one in parts if not (isinstance(one, ToolCall) and one.call_id in known)
+    ]  # a resume repeats calls
+    yield replace(message, parts=(*thoughts, *own, *calls), model=model, usage=usage)
     if results:
         yield Message(
             "tool", TOOL, tuple(results), time or message.time, parent=message.id, place=message.place

@@ -37,5 +37,5 @@ def twins(ref: SessionRef, others: list[str]) -> Iterator[Problem]:
     """A problem if other files are named by the same id: Gemini CLI resumes one, and deletes both."""
     if others:
         words = f"{', '.join(others[:3])} has the same id in its name: Gemini CLI may resume or delete the wrong one"
-        remedy = "archive both files"
+        remedy = "`sessionary archive run` keeps a copy of both"
         yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)

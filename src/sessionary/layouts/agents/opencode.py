@@ -6,13 +6,14 @@ of files. The newest one counts. The locator of a session in a database is its p
 
 from __future__ import annotations
 
+import heapq
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +26,19 @@ from sessionary.layouts.base import MTIME_GRACE, Capability, Location, Part, Par
 from sessionary.layouts.clock import last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
-from sessionary.model import Cursor, Fact, Header, Item, Message, Place, Problem, Reset, SessionRef
+from sessionary.model import (
+    Aside,
+    Cursor,
+    Fact,
+    Header,
+    Item,
+    Message,
+    Place,
+    Problem,
+    Reset,
+    SessionRef,
+    Severity,
+)
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -45,15 +58,35 @@ _TREE = "storage/session"
 _PARTS = "part JOIN message ON message.id = part.message_id WHERE message.session_id = ?"
 
 
+class _Messages(Struct):
+    """A table of messages, and the columns that are there. Those of version 1 have parts in a table of their own."""
+
+    name: str
+    columns: frozenset[str]
+    of_part: frozenset[str]
+
+    def column(self, name: str, other: str) -> str:
+        return name if name in self.columns else other
+
+
 class _Tables(Struct):
-    """Where one generation keeps its sessions and messages, and the columns of these tables that are there."""
+    """Where one generation keeps its sessions and messages, and the columns of the sessions that are there.
+
+    A session that version 1 began goes on in the messages of version 2, without a row in the sessions of version 2.
+    """
 
     session: str
-    message: str
-    columns: frozenset[str]
     of_session: frozenset[str]
-    has_parts: bool
-    of_part: frozenset[str]
+    messages: list[_Messages]
+
+
+class _Version(NamedTuple):
+    """A message: its id, when it changed last in milliseconds, the number of its parts, and whether it is shown."""
+
+    message: str
+    changed: int
+    parts: int
+    shown: bool = True
 
 
 class OpenCodeLayout(AgentLayout):
@@ -146,13 +179,14 @@ class OpenCodeLayout(AgentLayout):
                 f"SELECT {names} FROM {tables.session}" + (" WHERE id = ?" if one else ""), one
             )
             counts: list[dict[Any, Sequence[Any]]] = []
-            stored = [(tables.message, tables.columns), ("part", tables.of_part)][: 1 + tables.has_parts]
-            for table, columns in stored:
+            stored = [(table.name, table.name, table.columns) for table in tables.messages]
+            stored += [("part", table.name, table.of_part) for table in tables.messages if table.of_part]
+            for table, owner, columns in stored:
                 changed = f"max({table}.time_updated)" if "time_updated" in columns else "NULL"
                 joined = "part JOIN message ON message.id = part.message_id" if table == "part" else table
-                query = f"SELECT {tables.message}.session_id, count(*), {changed} FROM {joined}"
-                query += f" WHERE {tables.message}.session_id = ?" if one else ""
-                grouped = database.fetch(f"{query} GROUP BY {tables.message}.session_id", one)
+                query = f"SELECT {owner}.session_id, count(*), {changed} FROM {joined}"
+                query += f" WHERE {owner}.session_id = ?" if one else ""
+                grouped = database.fetch(f"{query} GROUP BY {owner}.session_id", one)
                 counts.append({key: rest for key, *rest in grouped})
             for key, *row in rows:
                 states = [count.get(key, (0, 0)) for count in counts]
@@ -183,51 +217,67 @@ class OpenCodeLayout(AgentLayout):
                 return database, tables, dict(zip(names, row, strict=True))
         raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
 
-    def _versions(self, database: Database, tables: _Tables, session_id: str) -> list[tuple[str, int, int]]:
-        """Each message of a session in order: its id, when it changed last, and the number of its parts."""
-        changed = "time_updated" if "time_updated" in tables.columns else "0"
-        order = "seq" if "seq" in tables.columns else "time_created, id"
-        query = f"SELECT id, {changed}, 0 FROM {tables.message} WHERE session_id = ? ORDER BY {order}"
-        messages = database.fetch(query, (session_id,))
-        if not tables.has_parts:
-            return [(str(one), _number(time), parts) for one, time, parts in messages]
-        changed = "max(part.time_updated)" if "time_updated" in tables.of_part else "0"
-        query = f"SELECT part.message_id, {changed}, count(*) FROM {_PARTS} GROUP BY part.message_id"
-        parts = {one: (_number(time), count) for one, time, count in database.fetch(query, (session_id,))}
-        return [
-            (str(one), max(_number(time), parts.get(one, (0, 0))[0]), parts.get(one, (0, 0))[1])
-            for one, time, _ in messages
-        ]
+    def _versions(self, database: Database, tables: _Tables, row: Mapping[str, Any]) -> list[_Version]:
+        """Each message of a session in order."""
+        lists = [self._versions_in(database, table, str(row["id"])) for table in tables.messages]
+        found: dict[str, _Version] = {}
+        for _, version in heapq.merge(*lists, key=lambda one: one[0]):
+            found[version.message] = version
+        first = _reverted(row)
+        order = list(found)
+        shown = order.index(first) if first in found else len(order)
+        return [found[one]._replace(shown=at < shown) for at, one in enumerate(order)]
 
-    def _rows(self, database: Database, tables: _Tables, ids: list[str]) -> Iterator[Item]:
-        """The messages of a page."""
+    def _versions_in(
+        self, database: Database, table: _Messages, session_id: str
+    ) -> list[tuple[int, _Version]]:
+        """The messages of a session in one table in order, each with the time in milliseconds at which it began."""
+        began, changed = (table.column(name, "0") for name in ("time_created", "time_updated"))
+        order = table.column("seq", "time_created, id")
+        query = f"SELECT id, {began}, {changed} FROM {table.name} WHERE session_id = ? ORDER BY {order}"
+        parts: dict[str, tuple[int, int]] = {}
+        if table.of_part:
+            last = "max(part.time_updated)" if "time_updated" in table.of_part else "0"
+            counted = f"SELECT part.message_id, {last}, count(*) FROM {_PARTS} GROUP BY part.message_id"
+            parts = {
+                one: (_number(time), count) for one, time, count in database.fetch(counted, (session_id,))
+            }
+        found = []
+        for one, begin, own in database.fetch(query, (session_id,)):
+            of_parts, count = parts.get(one, (0, 0))
+            found.append((_number(begin), _Version(str(one), max(_number(own), of_parts), count)))
+        return found
+
+    def _rows(self, database: Database, tables: _Tables, ids: list[str]) -> Iterator[tuple[str, Item]]:
+        """What a page of messages holds, each item with the id of its message."""
         from sessionary.layouts.agents.opencode_rows import messages_of, messages_of_v2
 
         marks = ", ".join("?" * len(ids))
-        kind = "type" if "type" in tables.columns else "NULL"
-        query = f"SELECT id, {kind}, CAST(data AS BLOB) FROM {tables.message} WHERE id IN ({marks})"
-        found = {one: (kind, data) for one, kind, data in database.fetch(query, ids)}
+        found: dict[str, tuple[_Messages, Any, Any]] = {}
         parts: dict[str, list[tuple[str, Any]]] = {}
-        if tables.has_parts:
-            query = "SELECT message_id, id, CAST(data AS BLOB) FROM part"
-            query += f" WHERE message_id IN ({marks}) ORDER BY id"
-            for message_id, part_id, data in database.fetch(query, ids):
-                parts.setdefault(message_id, []).append((part_id, data))
+        for table in tables.messages:
+            kind = table.column("type", "NULL")
+            query = f"SELECT id, {kind}, CAST(data AS BLOB) FROM {table.name} WHERE id IN ({marks})"
+            found |= {one: (table, kind, data) for one, kind, data in database.fetch(query, ids)}
+            if table.of_part:
+                query = "SELECT message_id, id, CAST(data AS BLOB) FROM part"
+                query += f" WHERE message_id IN ({marks}) ORDER BY id"
+                for message_id, part_id, data in database.fetch(query, ids):
+                    parts.setdefault(message_id, []).append((part_id, data))
         for one in (one for one in ids if one in found):
-            kind, data = found[one]
-            place = Place(f"{database.path}#{tables.message}/{one}")
+            table, kind, data = found[one]
+            place = Place(f"{database.path}#{table.name}/{one}")
             value = decoded(data, place)
             if isinstance(value, Problem):
-                yield value
-                value = {"role": "user"} if tables.has_parts else {}
-            if not tables.has_parts:
-                yield from messages_of_v2(one, str(kind), value, place)
+                yield one, value
+                value = {"role": "user"} if table.of_part else {}
+            if not table.of_part:
+                yield from ((one, item) for item in messages_of_v2(one, str(kind), value, place))
                 continue
             read = [decoded(part, Place(f"{database.path}#part/{name}")) for name, part in parts.get(one, [])]
-            yield from (part for part in read if isinstance(part, Problem))
-            yield from messages_of(
-                one, value, [part for part in read if not isinstance(part, Problem)], place
-            )
+            yield from ((one, part) for part in read if isinstance(part, Problem))
+            of_parts = [part for part in read if not isinstance(part, Problem)]
+            yield from ((one, item) for item in messages_of(one, value, of_parts, place))
 
     # -- a tree of files
 
@@ -326,40 +376,52 @@ class OpenCodeLayout(AgentLayout):
             yield from self._of_files(ref)
             return
         database, tables, row = opened
-        versions = self._versions(database, tables, ref.session_id)
+        versions = self._versions(database, tables, row)
         start = read_before(versions, after)
         if start is None:
             yield Reset()
             start = 0
-        yield from self._facts(row)
-        forked = self._forked(database, row)
+        origin, forked = self._origin(database, tables, row)
+        yield from self._facts(row, origin)
         for at in range(start, len(versions), PAGE):
-            for item in self._rows(database, tables, [one for one, _, _ in versions[at : at + PAGE]]):
-                if isinstance(item, Message) and forked and item.time and item.time < forked:
-                    yield replace(item, usage=None)
-                else:
+            page = {one.message: one for one in versions[at : at + PAGE]}
+            for name, item in self._rows(database, tables, list(page)):
+                if not isinstance(item, Message):
                     yield item
-        settled = max((time for _, time, _ in versions), default=0) / 1000 < self._now() - MTIME_GRACE
-        if settled and "time_updated" in tables.columns:
+                    continue
+                is_copy = forked and item.time and item.time < forked
+                message = replace(item, usage=None) if is_copy else item
+                yield message if page[name].shown else Aside(message)
+        if hidden := sum(not one.shown for one in versions):
+            yield _not_shown(ref, hidden)
+            return  # without a cursor: a prompt removes what a revert took back
+        settled = max((one.changed for one in versions), default=0) / 1000 < self._now() - MTIME_GRACE
+        if settled and all("time_updated" in table.columns for table in tables.messages):
             yield cursor_behind(versions)
 
-    def _forked(self, database: Database, row: Mapping[str, Any]) -> datetime | None:
-        """When a session was forked from one that is there: older messages are copies, whose tokens count there."""
+    def _origin(
+        self, database: Database, tables: _Tables, row: Mapping[str, Any]
+    ) -> tuple[str | None, datetime | None]:
+        """The session that this one was forked from, and when if it is there.
+
+        Older messages are copies, whose tokens count there.
+        """
         from sessionary.codec.times import parse_time
 
         origin = row.get("fork_session_id")
         if not isinstance(origin, str):
-            return None
-        for tables in _generations(database):
-            if database.fetch(f"SELECT 1 FROM {tables.session} WHERE id = ?", (origin,)):
-                return parse_time(row.get("time_created"))
-        return None
+            origin = _copied_from(database, tables, row)
+            return origin, parse_time(row.get("time_created")) if origin else None
+        for others in _generations(database):
+            if database.fetch(f"SELECT 1 FROM {others.session} WHERE id = ?", (origin,)):
+                return origin, parse_time(row.get("time_created"))
+        return origin, None
 
-    def _facts(self, row: Mapping[str, Any]) -> Iterator[Item]:
+    def _facts(self, row: Mapping[str, Any], origin: str | None = None) -> Iterator[Item]:
         for name, value in (
             ("title", row.get("title")),
             ("cwd", row.get("directory")),
-            ("parent", row.get("parent_id") or row.get("parentID") or row.get("fork_session_id")),
+            ("parent", row.get("parent_id") or row.get("parentID") or origin),
             ("nested", row.get("parent_id") or row.get("parentID")),
         ):
             if isinstance(value, str) and value:
@@ -375,11 +437,9 @@ class OpenCodeLayout(AgentLayout):
         if opened is None:
             return super().header(ref, fold)
         database, tables, row = opened
-        query = f"SELECT coalesce(sum(length(data)), 0) FROM {tables.message} WHERE session_id = ?"
-        [(size,)] = database.fetch(query, (ref.session_id,))
-        if tables.has_parts:
-            query = f"SELECT coalesce(sum(length(part.data)), 0) FROM {_PARTS}"
-            size += database.fetch(query, (ref.session_id,))[0][0]
+        stored = [f"SELECT length(data) FROM {table.name} WHERE session_id = ?" for table in tables.messages]
+        stored += [f"SELECT length(part.data) FROM {_PARTS}" for table in tables.messages if table.of_part]
+        size = sum(length or 0 for query in stored for (length,) in database.fetch(query, (ref.session_id,)))
         stated = parse_time(row.get("time_updated"))
         updated, problems = last_change(
             [("the newest message", fold.updated), ("the session", stated)], 0.0, self._now(), ref.locator
@@ -424,16 +484,53 @@ def _empty_fold() -> Fold:
 
 def _generations(database: Database) -> Iterator[_Tables]:
     """The generations that a database holds, the newest first."""
-    for session, message, has_parts in (
-        ("session_v2", "session_message", False),
-        ("session", "message", True),
-    ):
-        of_session, columns = database.columns(session), database.columns(message)
-        if "id" in of_session and {"id", "session_id", "data"} <= set(columns):
-            of_part = database.columns("part") if has_parts else []
-            yield _Tables(
-                session, message, frozenset(columns), frozenset(of_session), bool(of_part), frozenset(of_part)
-            )
+    for session, names in (("session_v2", ("session_message",)), ("session", ("message", "session_message"))):
+        of_session, messages = database.columns(session), []
+        for name in names:
+            columns = frozenset(database.columns(name))
+            if {"id", "session_id", "data"} <= columns:
+                of_part = database.columns("part") if name == "message" else []
+                messages.append(_Messages(name, columns, frozenset(of_part)))
+        if "id" in of_session and messages:
+            yield _Tables(session, frozenset(of_session), messages)
+
+
+def _copied_from(database: Database, tables: _Tables, row: Mapping[str, Any]) -> str | None:
+    """The newest older session of the same folder that holds the last message that is older than this session.
+
+    Some versions copy the messages of a fork, times included, and store no link to the session that they come from.
+    """
+    table = tables.messages[0]
+    if table.name != "message" or not {"directory", "time_created"} <= tables.of_session:
+        return None
+    if "time_created" not in table.columns:
+        return None
+    began = row["time_created"]
+    query = "SELECT max(time_created) FROM message WHERE session_id = ? AND time_created < ?"
+    [(last,)] = database.fetch(query, (row["id"], began))
+    query = (
+        "SELECT session.id FROM session CROSS JOIN message ON message.session_id = session.id"
+        " AND message.time_created = ? WHERE session.directory = ? AND session.time_created < ?"
+        " ORDER BY session.time_created DESC LIMIT 1"
+    )
+    found = database.fetch(query, (last, row["directory"], began)) if last is not None else []
+    return str(found[0][0]) if found else None
+
+
+def _reverted(row: Mapping[str, Any]) -> str | None:
+    """The first message that a revert took back: OpenCode keeps those behind it until the next prompt."""
+    stated = row.get("revert")
+    value = decoded(stated, Place(None)) if isinstance(stated, str | bytes) else {}
+    if isinstance(value, Problem):
+        return None
+    message = value.get("messageID")
+    return message if isinstance(message, str) else None
+
+
+def _not_shown(ref: SessionRef, count: int) -> Problem:
+    are = "message that was reverted is" if count == 1 else "messages that were reverted are"
+    remedy = "none needed; `sessionary show --branches` shows them"
+    return Problem("not_shown", Severity.note, ref.locator, None, None, f"{count} {are} not shown", remedy)
 
 
 def _number(value: Any) -> int:

@@ -106,9 +106,8 @@ class QwenLayout(LogLayout):
         return TreePlan(_node, state, split=True)
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
-        folder, parent = os.path.split(os.path.dirname(ref.locator))
-        if os.path.basename(folder) == "subagents":
-            yield Fact("parent", parent, 1)
+        if _is_of_sub_agent(ref):
+            yield Fact("parent", os.path.basename(os.path.dirname(ref.locator)), 1)
             yield Fact("nested", "sub-agent")
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterator[Fact]:
@@ -138,7 +137,7 @@ class QwenLayout(LogLayout):
             "system", HARNESS, (), time, name, text_or_none(record.get("parentUuid")), place=place
         )
         if kind == "user":
-            yield from _said(record, subtype, empty)
+            yield from _said(record, subtype, empty, is_task=_is_of_sub_agent(ref))
         elif kind == "assistant":
             message = _answer(record, empty)
             yield replace(message, usage=None) if copied_from(self._fs, ref, record) else message
@@ -162,13 +161,24 @@ def _node(record: dict[str, Any]) -> Node | None:
     return Node(uuid, text_or_none(record.get("parentUuid")), not beside, beside, shown)
 
 
-def _said(record: dict[str, Any], subtype: str | None, empty: Message) -> Iterator[Message]:
-    """A message of the user, and what the program added to it."""
+def _is_of_sub_agent(ref: SessionRef) -> bool:
+    return os.path.basename(os.path.dirname(os.path.dirname(ref.locator))) == "subagents"
+
+
+def _said(record: dict[str, Any], subtype: str | None, empty: Message, *, is_task: bool) -> Iterator[Message]:
+    """A message of the user, and what the program added to it.
+
+    Args:
+        record: the record.
+        subtype: its subtype.
+        empty: the message without parts.
+        is_task: in the file of a sub-agent, where a record with ``agentId`` states the task.
+    """
     from sessionary.layouts.agents.google_parts import parts_of
 
     parts = tuple(parts_of(object_of(record.get("message")).get("parts")))
     shown = object_of(record.get("systemPayload")).get("displayText")
-    person = subtype in (None, "mid_turn_user_message") and not record.get("agentId")
+    person = subtype in (None, "mid_turn_user_message") and (is_task or not record.get("agentId"))
     message = replace(empty, role="user", origin=PERSON if person else HARNESS)
     if not isinstance(shown, str):
         yield replace(message, parts=parts)

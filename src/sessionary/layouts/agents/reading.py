@@ -56,6 +56,9 @@ class AgentLayout:
     relisted: ClassVar[str | None] = None
     """What the agent does with a session whose file is put back into its home; None if it needs more than the file."""
 
+    after_resume: ClassVar[str | None] = None
+    """How the agent loses a session that it continued; None if it keeps it."""
+
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         self.home = home
         self._fs = fs

@@ -209,7 +209,9 @@ def test_a_fork_that_states_the_session_of_each_request_counts_what_it_repeats_o
     first, own = write(home, *TALK), ID.replace("3f", "4f")
     copies = [{**one, "requestSessionId": ID} if one["type"] == "assistant" else one for one in TALK]
     usage = {"id": "m9", "model": "opus", "usage": {"output_tokens": 1}}
-    ref = write(home, *copies, record("assistant", 6, 5, "New", requestSessionId=own, message=usage), name=own)
+    ref = write(
+        home, *copies, record("assistant", 6, 5, "New", requestSessionId=own, message=usage), name=own
+    )
     found = summary(home, ref)
     assert (found.parent, found.nested, found.messages) == (ID, False, 5)
     assert found.usage_by_model() == {"opus": Usage(output=1)}

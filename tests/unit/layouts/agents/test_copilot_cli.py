@@ -141,6 +141,38 @@ def test_counts_that_begin_anew_with_a_resume_are_added(home: Path) -> None:
     assert summary(home, ref).usage_by_model() == {"gpt-5": Usage(input=80, output=20, cache_read=70)}
 
 
+def used(number: int, given: int, made: int, cached: int = 0, model: str = "gpt-5") -> dict[str, Any]:
+    counts = {"inputTokens": given, "outputTokens": made, "cacheReadTokens": cached}
+    return event("session.usage_record", number, usage={"model": model, **counts})
+
+
+@pytest.mark.parametrize("first", ["record", "answer"])
+def test_a_request_with_a_record_counts_once(home: Path, first: str) -> None:
+    answer = event("assistant.message", 3, messageId="m1", content="x", outputTokens=17)
+    pair = [used(2, 100, 17, 60), answer] if first == "record" else [answer, used(2, 100, 17, 60)]
+    ref = write(home, START, *pair)
+    counted = Usage(input=40, output=17, cache_read=60)
+    assert summary(home, ref).usage_by_model() == {"gpt-5": counted}, "also without a shutdown"
+    append(ref, event("session.shutdown", 8, modelMetrics=metrics(**{"gpt-5": (100, 17, 60)})))
+    assert summary(home, ref).usage_by_model() == {"gpt-5": counted}
+    append(ref, event("session.resume", 9), used(10, 5, 4), used(11, 7, 1, model="mini"))
+    append(
+        ref,
+        event("session.shutdown", 12, modelMetrics=metrics(**{"gpt-5": (105, 21, 60), "mini": (9, 1, 0)})),
+    )
+    assert summary(home, ref).usage_by_model() == {
+        "gpt-5": Usage(input=45, output=21, cache_read=60),
+        "mini": Usage(input=9, output=1),
+    }, "two tokens of mini have no record"
+    assert summary(home, ref).messages == 1
+
+
+def test_records_of_a_killed_program_count_beside_counts_that_begin_anew(home: Path) -> None:
+    ref = write(home, START, used(2, 100, 17), event("session.resume", 3), used(4, 5, 4))
+    append(ref, event("session.shutdown", 5, modelMetrics=metrics(**{"gpt-5": (6, 4, 0)})))
+    assert summary(home, ref).usage_by_model() == {"gpt-5": Usage(input=106, output=21)}
+
+
 def test_reasoning_and_unnamed_models_count_once(home: Path) -> None:
     usage = {"inputTokens": "10", "outputTokens": 9, "reasoningTokens": 4, "cacheWriteTokens": 2}
     ref = write(
@@ -319,7 +351,7 @@ def test_a_rewind_after_the_cursor_begins_anew(home: Path) -> None:
 
 def some(choose: random.Random, number: int) -> dict[str, Any] | bytes:
     kind = choose.choice(
-        ["user", "answer", "answer", "result", "again", "rewind", "model", "end", "odd", "bad"]
+        ["user", "answer", "answer", "result", "again", "rewind", "model", "used", "end", "odd", "bad"]
     )
     if kind == "user":
         return event("user.message", number, content=f"text {number}")
@@ -336,6 +368,8 @@ def some(choose: random.Random, number: int) -> dict[str, Any] | bytes:
         return event("session.snapshot_rewind", number, upToEventId=f"e{choose.randint(1, number)}")
     if kind == "model":
         return event("session.model_change", number, newModel=choose.choice(["a", "b"]))
+    if kind == "used":
+        return used(number, choose.randint(0, 99), choose.randint(0, 99), 3, choose.choice(["a", "b"]))
     if kind == "end":
         counts = {choose.choice(["a", "b", "mini"]): (choose.randint(0, 99), choose.randint(0, 99), 3)}
         return event("session.shutdown", number, modelMetrics=metrics(**counts))

@@ -209,6 +209,37 @@ def test_parts_that_are_not_text_are_kept(home: Path) -> None:
     )
 
 
+def response(name: str, output: str) -> dict[str, Any]:
+    return {"functionResponse": {"id": name, "name": "run_shell_command", "response": {"output": output}}}
+
+
+@pytest.mark.parametrize("as_document", [False, True])
+def test_a_result_that_is_stored_at_the_call_and_behind_it_is_one(home: Path, as_document: bool) -> None:
+    asked = {"functionCall": {"id": "t1", "name": "run_shell_command", "args": {"command": "make"}}}
+    stored = (
+        said(1, "user", "Go"),
+        said(2, "gemini", [asked], toolCalls=[call("t1", "all green")]),
+        {**said(3, "user", [response("t1", "all green")]), "id": "m2_response"},
+        said(4, "user", [response("t1", "all green")]),
+        said(5, "user", [response("t9", "of a call that is missing")]),
+    )
+    ref = document(home, *stored) if as_document else write(home, META, *stored)
+    found = read(home, ref)
+    assert [(len(one.calls), [result.text for result in one.results]) for one in found] == [
+        (0, []), (1, []), (0, ["all green"]), (0, ["of a call that is missing"]),
+    ]  # fmt: skip
+    assert [one.code for one in summary(home, ref).problems] == ["orphaned_result"]
+
+
+def test_a_session_that_grows_repeats_no_result(home: Path) -> None:
+    ref = write(home, META, said(1, "user", "Go"), said(2, "gemini", "", toolCalls=[call("t1", "green")]))
+    reader = Reader(GeminiLayout(home), ref)
+    reader.go_on()
+    append(ref, said(3, "user", [response("t1", "green")]), said(4, "gemini", "Done."))
+    reader.go_on()
+    assert (reader.resets, len(read(home, ref)), summary(home, ref).health) == (0, 4, "ok")
+
+
 def test_a_cancelled_call_has_an_answer_and_a_running_one_has_none(home: Path) -> None:
     cancelled = {**call("t1", ""), "status": "cancelled", "result": None}
     running = {**call("t2", ""), "status": "executing", "result": None}

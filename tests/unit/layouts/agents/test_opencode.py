@@ -235,6 +235,78 @@ def test_what_a_fork_repeats_counts_once(home: Path, store: Store) -> None:
     assert alone.usage_by_model() == {"m": Usage(input=11, output=3)}, "the other one is gone: it counts here"
 
 
+def test_a_session_of_version_1_goes_on_in_the_messages_of_version_2(home: Path, store: Store) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "m1", "user", text("Old question"))
+    store.v2("ses_1", 28, "user", text="New question")
+    store.v2("ses_1", 29, "assistant", content=[text("New answer")], tokens=TOKENS, model={"id": "opus"})
+    store.message("ses_1", "m2", "user", text("Old again"))
+    assert [one.text for one in read(home, "ses_1")] == [
+        "Old question",
+        "New question",
+        "New answer",
+        "Old again",
+    ]
+    found = summary_of(layout(home), refs(home)["ses_1"])
+    assert (found.turns, found.total_usage()) == (3, Usage(10, 7, 7, 3, 2))
+    assert found.size == sum(len(row) for row in rows_of(store))
+
+
+def rows_of(store: Store) -> list[str]:
+    with closing(sqlite3.connect(store.path)) as connection:
+        tables = ("message", "part", "session_message")
+        return [data for table in tables for (data,) in connection.execute(f"SELECT data FROM {table}")]
+
+
+def test_a_fork_without_a_link_is_known_by_the_times_of_its_copies(home: Path, store: Store) -> None:
+    tokens = {"tokens": TOKENS, "modelID": "opus"}
+    store.session("ses_0")
+    store.message("ses_0", "m0", "user", text("Another conversation"))
+    store.session("ses_1")
+    store.message("ses_1", "m1", "user", text("Question"))
+    store.message("ses_1", "m2", "assistant", text("Answer"), **tokens)
+    store.session("ses_2", title="A title (fork #1)")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        for name in ("m1", "m2"):
+            copied = f"SELECT '{name}c', 'ses_2', time_created, time_updated, data FROM message WHERE id = '{name}'"
+            connection.execute(f"INSERT INTO message {copied}")
+    store.message("ses_2", "m3", "assistant", text("Own"), **tokens)
+    fork = summary_of(layout(home), refs(home)["ses_2"])
+    assert (fork.parent, fork.nested, fork.messages, fork.total_usage()) == (
+        "ses_1",
+        False,
+        3,
+        Usage(10, 7, 7, 3, 2),
+    )
+    assert summary_of(layout(home), refs(home)["ses_1"]).parent is None
+    store.run("DELETE FROM session WHERE id = 'ses_1'")
+    alone = summary_of(layout(home), refs(home)["ses_2"])
+    assert (alone.parent, alone.total_usage()) == (None, Usage(20, 14, 14, 6, 4)), (
+        "nothing else states it then"
+    )
+
+
+def test_what_a_revert_took_back_is_left_out_until_it_is_undone(home: Path, store: Store) -> None:
+    store.run("ALTER TABLE session ADD COLUMN revert TEXT")
+    row = "('ses_1', 'global', NULL, 'A title', '/home/u/app', ?, ?, NULL)"
+    store.run(f"INSERT INTO session VALUES {row}", START, START)
+    for number in range(3):
+        store.message("ses_1", f"m{number}", "user", text(f"Question {number}"))
+    reader = Reader(layout(home), refs(home)["ses_1"])
+    reader.go_on()
+    store.run("UPDATE session SET revert = ?", json.dumps({"messageID": "m1", "snapshot": "x"}))
+    reader.go_on()
+    reader.go_on()
+    assert [one.text for one in read(home, "ses_1")] == ["Question 0"]
+    found = summary_of(layout(home), refs(home)["ses_1"])
+    assert (found.turns, [(one.code, one.message) for one in found.problems]) == (
+        1, [("not_shown", "2 messages that were reverted are not shown")],
+    )  # fmt: skip
+    for stated in (json.dumps({"messageID": "gone"}), "no JSON", "[]", None):
+        store.run("UPDATE session SET revert = ?", stated)
+        assert len(read(home, "ses_1")) == 3, stated
+
+
 def test_sessions_in_files(home: Path) -> None:
     storage = home / "storage"
     for path, value in {

@@ -262,7 +262,8 @@ def test_records_that_share_a_line_are_all_read(home: Path) -> None:
 
 def test_sub_agents_have_their_parent_and_are_nested(home: Path) -> None:
     write(home, *TALK)
-    write(home, record("user", 1, [{"text": "Search"}]), name="agent-a1", below=f"subagents/{ID}")
+    task = record("user", 1, [{"text": "Search"}], agentId="a1", isSidechain=True)
+    write(home, task, name="agent-a1", below=f"subagents/{ID}")
     write(home, system("parent_session", 1, parentSessionId=ID), *TALK, name="spawned")
     found = {one.ref.session_id: one for one in summaries(QwenLayout(home))}
     assert {name: (one.parent, one.nested) for name, one in found.items()} == {
@@ -270,6 +271,7 @@ def test_sub_agents_have_their_parent_and_are_nested(home: Path) -> None:
         "agent-a1": (ID, True),
         "spawned": (ID, True),
     }
+    assert (found["agent-a1"].turns, found["agent-a1"].title) == (1, "Search")
 
 
 def test_what_a_fork_repeats_counts_once(home: Path) -> None:
