@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from sessionary import Workspace
+from sessionary.layouts.records.journal import Change
 from sessionary.plugs.pydantic_ai import DurableConversationStore
 
 PINS = Path(__file__).parent / "constraints" / "pydantic-ai.txt"
@@ -252,6 +253,48 @@ def test_the_commands_show_the_active_line(folder: Path) -> None:
     assert shown == ["a", "other"]
     assert [hit.text for hit in workspace.search("c")] == ["c"]
     assert workspace.summary(workspace.find("two")).parent == "one"
+
+
+def test_a_step_of_two_branches_by_turns_writes_what_it_added(folder: Path) -> None:
+    store, sizes = DurableConversationStore(folder, durability="none"), [0]
+    tips: dict[int, Any] = {}
+
+    async def run() -> None:
+        await say(store, "root")
+        for number in range(200):
+            record = await store.read_record("one")
+            if number:
+                place: Any = {"from_entry": tips[number % 2]} if number > 1 else {"at": 1}
+                await store.branch("one", expected_revision=record.revision, **place)
+            await say(store, f"{number:04}", f"again {number:04}")
+            tips[number % 2] = (await store.read_record("one")).head_id
+            sizes.append(Path(store.journals.of("one").path).stat().st_size)
+
+    asyncio.run(run())
+    written = [(sizes[end] - sizes[end - 50]) / 50 for end in (100, 150, 200)]
+    assert max(written) <= 1.02 * min(written)
+    even = [text for number in range(1, 200, 2) for text in (f"{number:04}", f"again {number:04}")]
+    assert texts(asyncio.run(DurableConversationStore(folder).load("one"))) == ["root", *even]
+    workspace = Workspace(folder.parent)
+    shown = [one.message.text for one in workspace.messages(workspace.find("one"))]
+    assert shown == ["root", *even]
+
+
+def test_a_conversation_of_an_earlier_version_continues(folder: Path) -> None:
+    async def run() -> None:
+        store = DurableConversationStore(folder)
+        made = await say(store, "a", "b", "c")
+        await store.branch("one", at=1, expected_revision=made.revision)
+        await say(store, "x")
+        shown = {"items": [[0, 0], [3, 3]]}
+        store.journals.of("one").change(lambda _: Change(set={"view": shown}, unset={"view": ["head"]}))
+        await say(DurableConversationStore(folder), "y")
+        await say(DurableConversationStore(folder), "z")
+
+    asyncio.run(run())
+    workspace = Workspace(folder.parent)
+    shown = [one.message.text for one in workspace.messages(workspace.find("one"))]
+    assert shown == ["a", "x", "y", "z"]
 
 
 def test_a_damaged_record_is_reported(folder: Path) -> None:

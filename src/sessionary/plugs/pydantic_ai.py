@@ -28,9 +28,9 @@ from pydantic_ai.conversation_store import (
 
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import PYDANTIC
-from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
+from sessionary.layouts.records.state import Ranges, State
 from sessionary.layouts.records.values import as_json
-from sessionary.layouts.records.view import VIEW, shown_in
+from sessionary.layouts.records.view import AFTER, HEAD, VIEW, shown_in
 from sessionary.plugs.storing import Journals, in_thread
 
 _RECORD = "record"
@@ -109,10 +109,12 @@ class DurableConversationStore(ConversationStore):  # type: ignore[misc]
             if record.head_id not in given and record.head_id not in state.keys:
                 raise ConversationConflict(record.conversation_id)
             added = [entry for entry in dumped if entry["id"] not in state.keys]
-            shown = {"items": _shown(state, record.head_id, added)}
-            stored = {_RECORD: {_RECORD: _RECORDS.dump_python(record, mode="json")}, VIEW: shown}
+            head, after = _line(state, record.head_id, added)
+            stored = {_RECORD: {_RECORD: _RECORDS.dump_python(record, mode="json")}, VIEW: {HEAD: head}}
             if record.forked_from is not None:
                 stored[VIEW]["parent"] = record.forked_from
+            if after:
+                stored[AFTER] = after
             return Change(add=added, keys=[entry["id"] for entry in added], set=stored)
 
         journal.change(decide)
@@ -195,25 +197,24 @@ def _revision(state: State) -> str | None:
     return None if stored is None else stored["revision"]
 
 
-def _shown(state: State, head_id: str | None, added: Sequence[Any]) -> Spans:
-    """The ranges of the items that lead to the head, with those that are about to be added."""
-    before = state.value(_RECORD, _RECORD) or {}
-    numbers = {entry["id"]: state.next_item + place for place, entry in enumerate(added)}
-    if added and added[0]["parent_id"] == before.get("head_id") and added[-1]["id"] == head_id:
-        spans = shown_in(state.tables.get(VIEW, {})) or []
-        begins = state.next_item
-        if spans and spans[-1][1] == begins - 1:
-            begins = spans.pop()[0]
-        return [*spans, (begins, state.next_item + len(added) - 1)]
-    parents = {entry["id"]: entry["parent_id"] for entry in added}
-    line: list[int] = []
-    while head_id is not None:
-        number = numbers.get(head_id, state.keys.get(head_id))
-        if number is None:
-            break
-        line.append(number)
-        head_id = parents[head_id] if head_id in parents else _parent(state.items[number]).parent_id
-    return spans_of(reversed(line))
+def _line(
+    state: State, head_id: str | None, added: Sequence[Any]
+) -> tuple[int | None, dict[str, int | None]]:
+    """The number of the head, and that of the parent of each item that does not follow the one before it."""
+    numbers = {entry["id"]: number for number, entry in enumerate(added, state.next_item)}
+
+    def number_of(entry_id: str) -> int | None:
+        return numbers.get(entry_id, state.keys.get(entry_id))
+
+    parents = {number: entry["parent_id"] for number, entry in enumerate(added, state.next_item)}
+    if HEAD not in state.tables.get(VIEW, {}):  # an earlier version stored the ranges of the line
+        parents |= {number: _parent(item).parent_id for number, item in state.items.items()}
+    after: dict[str, int | None] = {}
+    for number, parent in parents.items():
+        before = None if parent is None else number_of(parent)
+        if before != number - 1 and (before is not None or (parent is None and number)):
+            after[str(number)] = before  # a parent that is damaged is taken for the item before
+    return None if head_id is None else number_of(head_id), after
 
 
 class _Parent(Struct):
@@ -245,5 +246,5 @@ def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
 
 def _shown_before(state: State, number: int) -> int | None:
     """The last item of the history that was stored before another one; None if there is none."""
-    shown = Ranges(shown_in(state.tables.get(VIEW, {})) or [])
+    shown = Ranges(shown_in(state.tables) or [])
     return max((one for one in state.items if one < number and one in shown), default=None)

@@ -32,7 +32,7 @@ from sessionary.layouts.records.relabel import begin_of
 from sessionary.layouts.records.state import SNAPSHOT, Ranges, State
 from sessionary.layouts.records.undoing import renumbered, rewinding, stored_lines, tables_between, undoing
 from sessionary.layouts.records.values import decode_value
-from sessionary.layouts.records.view import VIEW, shown_in
+from sessionary.layouts.records.view import shown_in
 from sessionary.model import Place, SessionRef
 from sessionary.transcript.history_messages import begins_turn
 
@@ -172,7 +172,7 @@ def _scope(fs: Fs, ref: SessionRef) -> list[str]:
 
 def _conversation(fs: Fs, ref: SessionRef, state: State) -> tuple[list[int], list[int]]:
     """The numbers of the items that are messages of the conversation, and of those that begin a turn."""
-    spans = shown_in(state.tables.get(VIEW, {}))
+    spans = shown_in(state.tables)
     shown = None if spans is None else Ranges(spans)
     framework, place = _framework(fs, ref), Place(ref.locator, None, None)
     messages, starts = [], []

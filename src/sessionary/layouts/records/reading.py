@@ -38,9 +38,9 @@ def read_records(fs: Fs, ref: SessionRef, after: Cursor | None) -> Iterator[Item
         damaged = damaged or isinstance(item, Problem)
         yield item
     if not damaged:  # a damaged line explains the gap
-        yield from (_gap(ref, first, last) for first, last in survey.missing[len(earlier.missing) :])
+        yield from (_gap(ref, first, last) for first, last in survey.missing)
     if end is not None:
-        yield Cursor(msgpack.encode((end.state, survey)))
+        yield Cursor(msgpack.encode((end.state, survey.end())))
 
 
 def framework_in(fs: Fs, ref: SessionRef) -> str:
@@ -70,7 +70,8 @@ def _survey(
 def _messages(fs: Fs, ref: SessionRef, start: Cursor | None, survey: Survey) -> Iterator[Item]:
     """The messages of the items that stand, and the problems of the lines."""
     framework, dropped = framework_of(ref.locator) or survey.framework, Ranges(survey.dropped)
-    shown = None if survey.shown is None else Ranges(survey.shown)
+    spans = survey.shown()
+    shown = None if spans is None else Ranges(spans)
     for found in read_jsonl(fs, ref.locator, start):
         if isinstance(found, Problem):
             yield found

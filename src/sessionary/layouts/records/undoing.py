@@ -18,7 +18,7 @@ from sessionary.disk.fs import Fs, not_found, storage_failed
 from sessionary.disk.journal import lines_of
 from sessionary.layouts.records.journal import Change, decoded
 from sessionary.layouts.records.state import SNAPSHOT, State, spans_of
-from sessionary.layouts.records.view import ITEMS, MORE, VIEW, shown_in
+from sessionary.layouts.records.view import AFTER, HEAD, ITEMS, MORE, VIEW, shown_in
 
 _MARK = b'"cause":'
 
@@ -178,10 +178,13 @@ def renumbered(
         numbers: the new number of each other item.
     """
     found = {name: dict(values) for name, values in tables.items()}
-    spans = shown_in(found.get(VIEW, {}))
+    spans = shown_in(found)
     if spans is not None and numbers:
         shown = [number for first, last in spans for number in range(first, last + 1)]
         moved = sorted(numbers.get(number, number) for number in shown if number in kept or number in numbers)
-        found[VIEW] = {key: one for key, one in found[VIEW].items() if not key.startswith(MORE)}
+        found.pop(AFTER, None)
+        found[VIEW] = {
+            key: one for key, one in found[VIEW].items() if key != HEAD and not key.startswith(MORE)
+        }
         found[VIEW][ITEMS] = msgspec.Raw(msgspec.json.encode(spans_of(moved)))
     return found

@@ -2,11 +2,15 @@
 
 A conversation beside which another list grows consists of ever more ranges. A record does not store all of them again:
 it adds a key with the number up to which the ranges before it stay, and the ranges that follow.
+
+A conversation with branches is a tree. A record stores the item that is its end now, and of the items that it adds the
+first one's predecessor, if that is not the item before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.layouts.records.state import Ranges, Spans
@@ -15,8 +19,14 @@ from sessionary.layouts.records.values import decode_value
 VIEW = "view"
 """The table. Its keys are ``title``, ``cwd``, ``branch``, ``parent`` and ``version``, ``agent`` and ``nested`` of an
 imported session, and ``items``: the ranges of the items that are the conversation now, which ``items+1``, ``items+2``
-and so on continue. Without ``items`` these are all items that stand.
+and so on continue. Instead of them, ``head`` is the number of the last item of a conversation with branches. Without
+any of them these are all items that stand.
 """
+AFTER = "after"
+"""The table of a conversation with branches: by the number of an item, that of the item before it, or null for none.
+An item without an entry follows the one whose number is one less.
+"""
+HEAD = "head"
 ITEMS = "items"
 MORE = "items+"
 SNAPSHOT_STEPS = 256
@@ -27,26 +37,43 @@ FEW_RANGES = 8
 Table = Mapping[str, Any]
 
 
-def shown_in(view: Table) -> Spans | None:
-    """The ranges of the items that the stored table shows, ascending; None if these are all that stand."""
+def shown_in(tables: Mapping[str, Table]) -> Spans | None:
+    """The ranges of the items that the stored tables show, ascending; None if these are all that stand."""
+    view, after = tables.get(VIEW, {}), tables.get(AFTER, {})
+    names = [key for key in (HEAD, ITEMS, *continuing(view)) if key in view]
+    return shown_by(
+        {key: decode_value(bytes(view[key])) for key in names},
+        {key: decode_value(bytes(stored)) for key, stored in after.items()} if HEAD in view else {},
+    )
+
+
+def shown_by(view: Table, after: Table) -> Spans | None:
+    """As `shown_in`, of decoded tables. What has another shape changes nothing."""
+    if HEAD in view:
+        return Ranges(_leading_to(view[HEAD], after)).spans
     if ITEMS not in view:
         return None
-    return shown_after(None, {key: decode_value(bytes(view[key])) for key in (ITEMS, *continuing(view))})
-
-
-def shown_after(shown: Spans | None, view: Table) -> Spans | None:
-    """The ranges that are shown after a record, which may change those before it in place.
-
-    Args:
-        shown: the ranges before it.
-        view: what it sets in the table, decoded. What has another shape changes nothing.
-    """
-    if ITEMS in view:
-        shown = Ranges(spans_in(view[ITEMS])).spans
-    if shown is not None:
-        for key in continuing(view):
-            _continue(shown, view[key])
+    shown = Ranges(spans_in(view[ITEMS])).spans
+    for key in continuing(view):
+        _continue(shown, view[key])
     return shown
+
+
+def _leading_to(head: Any, after: Table) -> Iterator[tuple[int, int]]:
+    """The ranges of the items that lead to one, the last range first."""
+    before = {int(key): number for key, number in after.items() if key.isdecimal()}
+    starts = sorted(before)
+    while isinstance(head, int) and head >= 0:
+        at = bisect_right(starts, head) - 1
+        first = starts[at] if at >= 0 else 0
+        yield first, head
+        number = before.get(first)
+        head = number if isinstance(number, int) and number < first else None
+
+
+def entered(head: Any, after: Table, end: int) -> int | None:
+    """The last item below a number of those that lead to a head; None if there is none."""
+    return next((min(last, end - 1) for first, last in _leading_to(head, after) if first < end), None)
 
 
 def showing(view: Table, shown: Spans) -> tuple[dict[str, Any], list[str]]:
@@ -56,7 +83,7 @@ def showing(view: Table, shown: Spans) -> tuple[dict[str, Any], list[str]]:
         view: the table as it is.
         shown: ascending ranges of items.
     """
-    before, old = shown_in(view), continuing(view)
+    before, old = shown_in({VIEW: view}), continuing(view)
     key = f"{MORE}{len(old) + 1}"
     # A key may be there already, and another one missing, if a line is damaged.
     if before is not None and key not in view and len(shown) > FEW_RANGES and len(old) + 1 < SNAPSHOT_STEPS:
@@ -68,7 +95,12 @@ def showing(view: Table, shown: Spans) -> tuple[dict[str, Any], list[str]]:
 
 def continuing(view: Table) -> list[str]:
     """The keys that continue ``items``, in their order."""
-    return sorted((key for key in view if key.startswith(MORE)), key=lambda key: (len(key), key))
+    return sorted((key for key in view if key.startswith(MORE)), key=in_order)
+
+
+def in_order(key: str) -> tuple[int, str]:
+    """Sorts the keys that show items: ``items``, ``items+2``, ``items+10``."""
+    return len(key), key
 
 
 def _continue(shown: Spans, stored: Any) -> None:
