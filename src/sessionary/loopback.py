@@ -24,7 +24,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def bears(authorization: str | None, token: str) -> bool:
+def has_token(authorization: str | None, token: str) -> bool:
     """True if the header `Authorization` has the token. Takes the same time for every wrong one."""
     kind, _, given = (authorization or "").partition(" ")
     return kind.lower() == "bearer" and hmac.compare_digest(

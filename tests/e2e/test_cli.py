@@ -686,7 +686,7 @@ def test_an_ambiguous_id_lists_what_it_may_mean(make: Make, run: Run) -> None:
     make(OTHER, project="-home-u-web")
     result = run("show", "3f0c")
     assert result.err.splitlines() == [
-        "sessionary: 2 sessions are called 3f0c or begin so",
+        "sessionary: 2 sessions match 3f0c",
         f"  {ROOT}  -home-u-app",
         f"  {OTHER}  -home-u-web",
         "  give more of the id, or the path of its folder",

@@ -700,7 +700,7 @@ def test_candidates_are_shown_for_an_ambiguous_id(make: Make, run: Run) -> None:
     make(OTHER, project="-home-u-web")
     refused = run("rewind", "3f0c", "1")
     assert refused.err.splitlines()[:3] == [
-        "sessionary: 2 sessions are called 3f0c or begin so",
+        "sessionary: 2 sessions match 3f0c",
         f"  {ROOT}  -home-u-app",
         f"  {OTHER}  -home-u-web",
     ]

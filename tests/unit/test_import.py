@@ -204,7 +204,7 @@ def test_adk_events_state_and_shared_state(workspace: Workspace, tmp_path: Path)
     ("content", "error", "words"),
     [
         (b"not json", Invalid, "is not JSON"),
-        (b"{}", Invalid, "is of no known format"),
+        (b"{}", Invalid, "is unknown"),
         (b'{"schema_version": "ATIF-v1.9", "steps": []}', Unsupported, "has version ATIF-v1.9"),
         (b'{"schema_version": "ATIF-v1.8"}', Invalid, "has no list of steps"),
         (b"SQLite format 3\x00", Corrupt, "not a database"),

@@ -2,14 +2,14 @@
 
 import pytest
 
-from sessionary.loopback import bears, is_own_host, is_own_origin, is_own_site, new_token
+from sessionary.loopback import has_token, is_own_host, is_own_origin, is_own_site, new_token
 
 TOKEN = "t0ken"
 
 
 @pytest.mark.parametrize("given", ["Bearer t0ken", "bearer t0ken"])
 def test_the_token_opens(given: str) -> None:
-    assert bears(given, TOKEN)
+    assert has_token(given, TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_the_token_opens(given: str) -> None:
     ],
 )
 def test_nothing_else_does(given: str | None) -> None:
-    assert not bears(given, TOKEN)
+    assert not has_token(given, TOKEN)
 
 
 def test_tokens_are_long_and_new() -> None:

@@ -163,7 +163,7 @@ def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:
 
 def test_many_matches_are_counted_and_some_are_named(tmp_path: Path) -> None:
     workspace = make(tmp_path, *(f"s{number:03}" for number in range(50)))
-    with pytest.raises(AmbiguousId, match="50 sessions are called s or begin so") as caught:
+    with pytest.raises(AmbiguousId, match="50 sessions match s") as caught:
         workspace.find("s")
     assert len(caught.value.details["matches"]) == 20
     assert caught.value.hint is not None

@@ -14,7 +14,7 @@ _ZONE_WORD: Final = re.compile(r"\s*(?:Z|UTC|GMT)$")
 
 
 def timestamp_of(message: Mapping[str, Any]) -> str | None:
-    """The time that a stored message bears, in the words it is written in there; None if it bears none.
+    """The time of a stored message, as text; None if it has none.
 
     Writers put it in three places: ``timestamp``, ``ts`` and ``metadata.timestamp``; the first that is filled counts.
     """

@@ -16,7 +16,7 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
 from sessionary.http_server import SleepingServer
-from sessionary.loopback import HOST, bears, is_own_site
+from sessionary.loopback import HOST, has_token, is_own_site
 
 PATH = "/mcp"
 MOST_BODY = 1 << 20
@@ -83,7 +83,7 @@ def guarded(app: App, token: str) -> App:
         headers = {name: value.decode("latin-1") for name, value in scope.get("headers", ())}
         if not is_own_site(headers.get(b"sec-fetch-site")):
             await _refuse(send, 403, b"cross-site request")
-        elif not bears(headers.get(b"authorization"), token):
+        elif not has_token(headers.get(b"authorization"), token):
             await _refuse(send, 401, b"the header Authorization must be Bearer and the token of this server")
         else:
             await app(scope, receive, send)

@@ -55,7 +55,7 @@ class Fold(Struct, array_like=True):
         diagnosis: what keeps them from being resumed.
         turns: how many turns, each begun by the user.
         title: the first words of the user, on one line; None without any.
-        created: the time of the first message that bears one.
+        created: the time of the first message that has one.
         updated: the latest time of a message.
         usage: the usage by `TimedUsage.quarter`, model and `TimedUsage.context`.
         facts: what the stream says of the session, by name.

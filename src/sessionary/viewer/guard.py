@@ -63,7 +63,7 @@ class Guard:
             return _refused(403, "the request comes from another site", "open the link of `sessionary serve`")
         if not path.startswith(API):
             return None
-        if not loopback.bears(headers.get("authorization"), self._token):
+        if not loopback.has_token(headers.get("authorization"), self._token):
             hint = "open the link that `sessionary serve` opened or printed at its last start"
             return _refused(401, "the token is missing or that of an earlier start", hint)
         if method not in _READS and headers.get("content-type") != "application/json":

@@ -203,11 +203,11 @@ class Sessions:
         able: Capability | None = None,
         trashed: Mapping[SessionRef, datetime | None] = MappingProxyType({}),
     ) -> SessionRef:
-        """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
+        """The session with this id or whose id begins with it, else with this name, or in this folder.
 
         A whole id wins over a beginning, a session that the user began over the sub-sessions that carry its id in
         front of theirs, and a beginning of what distinguishes a sub-session over a beginning of its id. Case is
-        ignored where no id matches as it is written. Names count only where no id begins so, and as a whole: the
+        ignored where no id matches as it is written. Names count only where no id begins with them, and as a whole: the
         title that `list` returns, in any case.
 
         Args:
@@ -386,7 +386,7 @@ class Sessions:
             for ref in found
         )
         return AmbiguousId(
-            f"{len(found)} sessions are called {name} or begin so",
+            f"{len(found)} sessions match {name}",
             session=name,
             details={"matches": matches[:_SHOWN], "count": len(found)},
             hint=(
@@ -462,7 +462,7 @@ class Sessions:
     def sync_layouts(self) -> Iterator[SyncLayout]:
         """The layouts of this workspace as sync needs them.
 
-        Those of a project too that has no session yet: a clone on another machine begins so.
+        Those of a project too that has no session yet: a clone on another machine has none at first.
         """
         from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
         from sessionary.layouts.records.sync_adapter import RecordsSyncLayout

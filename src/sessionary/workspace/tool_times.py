@@ -17,9 +17,9 @@ class ToolTime:
         name: the tool.
         index: the index of the message that calls it, from 0.
         turn: its turn, from 1; 0 before the first.
-        begun: the time of that message (UTC); None if it bears none.
+        begun: the time of that message (UTC); None if it has none.
         seconds: the time from that message to the one with the result; None if there is no result, if one of both
-            bears no time, or if they are the same message.
+            has no time, or if they are the same message.
         answered: True if there is a result.
         failed: True if the result is an error.
     """

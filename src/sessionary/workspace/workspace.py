@@ -389,7 +389,7 @@ class Workspace(Sessions):
         Durability: when this returns, what was added survives a power cut. After an interruption, import again.
 
         Raises:
-            Invalid: the file is of no known format.
+            Invalid: the format of the file is unknown.
             Unsupported: it has a newer version, or needs a framework that is not installed.
             NotFound, StorageFailed, Corrupt: it is missing, cannot be read, or is damaged.
             Locked: another process holds one of the sessions.

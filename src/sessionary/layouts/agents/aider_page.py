@@ -75,7 +75,7 @@ def items_of(
         lines: each line without its newline, with its offset in the file.
         path: the file.
         state: what is known at the first of them; in the end what is known behind the last.
-        started: when the chat was started. No message bears a time of its own.
+        started: when the chat was started. Messages have no times of their own.
 
     Raises:
         Continued: the lines cannot be read apart from those before. Raised before anything is yielded.

@@ -577,7 +577,7 @@ class BrainstormStore:
         A name without a match is returned unchanged: `restore` and `restore_archived` report it.
 
         Raises:
-            AmbiguousId: several begin so.
+            AmbiguousId: several ids begin with it.
         """
         if archived:
             found = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)

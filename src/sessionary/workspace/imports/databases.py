@@ -38,7 +38,7 @@ def recognised(database: Database, tables: set[str]) -> tuple[str, Sources]:
     """The framework of a database, and its sessions.
 
     Raises:
-        Invalid: it is of no known framework, or of an old version of one.
+        Invalid: its framework is unknown, or its version is too old.
     """
     if tables >= _OPENAI_TABLES:
         return OPENAI, _openai(database)

@@ -54,7 +54,7 @@ def _recognised(path: str, stem: str, home: str, fs: Fs) -> tuple[str, Outcomes]
     """The format of a file, and what importing its sessions does, one by one.
 
     Raises:
-        Invalid: it is of no known format.
+        Invalid: its format is unknown.
         NotFound, StorageFailed: it is missing, or cannot be read.
     """
     if not _begins_as_database(path, fs):
@@ -80,7 +80,7 @@ def _trace(path: str, stem: str, fs: Fs) -> tuple[str, Sources]:
         ) from None
     if traces.is_atif(document):
         return "atif", traces.atif_sources(document, path, stem)
-    raise Invalid(f"{path} is of no known format", operation="import", path=path, hint=f"import {_KNOWN}")
+    raise Invalid(f"the format of {path} is unknown", operation="import", path=path, hint=f"import {_KNOWN}")
 
 
 def _begins_as_database(path: str, fs: Fs) -> bool:
