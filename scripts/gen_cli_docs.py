@@ -42,9 +42,9 @@ For the program `maestro` use `_MAESTRO_COMPLETE` and `maestro`.
 
 Name a session by its id, a prefix of the id, its name, or the path of its folder.
 Name a feature or a brainstorm by its id or a prefix of it.
-Case matters only if two ids differ by nothing else.
+Case matters only if two ids differ in case alone.
 `latest` is the most recently changed session: of its kind, if a command is for one kind only.
-Times after the clock are ignored for that.
+Times in the future are ignored for that.
 For `undo`, `restore` and `unarchive` it includes trashed and archived sessions.
 A cookie (`work breadcrumb add`) is always the whole id, and `sync resolve` does not accept `latest`.
 The name is the title that `list` shows, in any case.
@@ -52,7 +52,7 @@ The id of a sub-agent's session matches by its own part: `9c1d` names `000000000
 All projects are searched.
 If a name matches several sessions, they are listed, and the exit code is 12.
 
-Sessions of agents are read from `--home`, else from `$SESSIONARY_HOME`, else from `~/.amplifier`.
+Sessions of agents are read from `--home`, else from [the home of each agent](agents.md); of Amplifier from `$SESSIONARY_HOME`, else from `~/.amplifier`.
 Work sessions, brainstorms and features are read from the folder of `--root`, else from the current one.
 With `--home`, commands for all kinds read only that folder.
 A named folder that is missing, or has no sessions, is an error: the exit code is 10.
@@ -63,7 +63,7 @@ Commands print its path, `~/code/app`, or its folder name if the path is unknown
 
 ## In a git work tree
 
-If sessions are inside a git work tree, a hint lists the lines for `.gitignore` that exclude our side files.
+If sessions are inside a git work tree, a hint lists the lines for `.gitignore` that exclude the files of Sessionary.
 The first command without `--json` or `--jsonl` prints it once, on standard error; nothing is written to the work tree.
 """
 

@@ -269,7 +269,7 @@ def test_repair_out_writes_a_mended_copy(run: Run, tmp_path: Path) -> None:
     again = run("repair", LOGIN, "--out", str(out))
     assert (again.code, again.out) == (11, "")
     shown = run("repair", LOGIN, "--out", str(tmp_path / "more"))
-    assert f"✓ a mended copy of {LOGIN} is written" in shown.out
+    assert f"✓ a repaired copy of {LOGIN} is written" in shown.out
     assert f"show it: sessionary show --home {tmp_path}/more {LOGIN}" in shown.err
 
 

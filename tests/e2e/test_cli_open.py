@@ -180,7 +180,7 @@ def test_what_the_provider_refuses_is_reported_with_the_repair(
     assert main(["open", ID, "--json"]) == 13
     (problem,) = json.loads(capsys.readouterr().out)["problems"]
     assert (problem["code"], problem["severity"]) == (code, "stops_resume")
-    assert problem["repair"] == f"`sessionary repair {ID} --out DIR` writes a mended copy"
+    assert problem["repair"] == f"`sessionary repair {ID} --out DIR` writes a repaired copy"
 
 
 def test_damage_at_which_a_strict_reader_stops_is_reported(

@@ -747,7 +747,7 @@ sys.exit(main(["list", *sys.argv[2:]]))
     assert len(rows) == 3
     assert sum("✓ ok" in row for row in rows) == 1
     assert sum(row.count("…") >= 3 for row in rows) == 2
-    assert "2 sessions are not read yet; the next list goes on from there" in screen.out
+    assert "2 sessions are not read yet; the next list continues from there" in screen.out
     assert screen.code == 130
     again = on_terminal(*command, "go", "--home", str(home), PAGER="", NO_COLOR="1")
     assert (again.code, again.out.count("✓ ok")) == (0, 3)

@@ -63,18 +63,18 @@ def _document(entry: Archived) -> dict[str, Any]:
     "sessionary archive add --folder /mnt/backup/sessions",
     "sessionary archive add --kind claude_code --kind codex",
     "sessionary archive add --project ~/code/app",
-    "sessionary archive add --replace               all projects of all other agents again",
+    "sessionary archive add --replace               back to the default",
 )
 @options.repeated("--kind", "kinds", type=click.Choice(KINDS), help="This kind.")
 @options.repeated("--project", "projects", metavar="NAME | DIR", help="Only this project.")
 @_folder
-@options.flag("--replace", help="Forget what was chosen before, the folder too.")
+@options.flag("--replace", help="Discard the earlier choice, including the folder.")
 @options.json_result
 def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool) -> int:
     """Choose which sessions are archived, and where. `sessionary archive run` archives them.
 
-    Without a choice, those of all other agents are, of all projects. The choice is stored in archive.json in the
-    configuration folder. There is no undo: --replace forgets the choice.
+    By default, the sessions of all projects and of all agents except Amplifier are archived. The choice is stored
+    in archive.json in the configuration folder. There is no undo: --replace discards the choice.
     """
     usual = usual_folder()
     if replace and folder is None and usual is not None:
@@ -82,7 +82,7 @@ def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path 
     archive = homes.workspace(must_exist=False).archive(folder)
     choice = archive.choose(kinds, map(_project, projects), replace=replace)
     of = ", ".join(map(short_path, choice.projects)) or "all projects"
-    what = ", ".join(choice.kinds) or "all other agents"
+    what = ", ".join(choice.kinds) or "all agents except amplifier"
     document = {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
     lines = changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}"))
     return output.shown(document, lines, asides=["next: sessionary archive run"])
@@ -106,10 +106,10 @@ def _project(word: str) -> str:
 def run_command(folder: Path | None) -> int:
     """Archive the sessions that are new or have changed.
 
-    The files of a session are copied byte for byte, with those of its sub-agents; of a session in a database, its
-    rows. Sources are only read, and credentials never. Content that does not continue the archived bytes becomes a
-    new version, and all versions are kept. It may be interrupted at any time, and run twice at once. There is no
-    undo: `sessionary archive rm` removes a session from the archive.
+    The files of a session and of its sub-agents are copied byte for byte; from a session in a database, the rows
+    are copied. Sources are only read; files with credentials are not copied. A file that was rewritten or
+    shortened becomes a new version, and all versions are kept. A run may be interrupted at any time, and two runs
+    exclude each other. There is no undo: `sessionary archive rm` removes a session from the archive.
 
     Exit code 3: some sessions could not be archived.
     """
@@ -134,7 +134,7 @@ def run_command(folder: Path | None) -> int:
 @command(
     "list",
     "sessionary archive list",
-    "sessionary archive list --gone                 those that only the archive has any more",
+    "sessionary archive list --gone                 sessions that are only in the archive",
     "sessionary archive list 3f0c81d2               the versions of one",
 )
 @click.argument("session", metavar="[ID]", required=False, shell_complete=_completed)
@@ -145,8 +145,8 @@ def run_command(folder: Path | None) -> int:
 def list_command(session: str | None, folder: Path | None, gone: bool) -> int:
     """List archived sessions, or the versions of one.
 
-    SOURCE is gone where the agent has deleted the session, or cannot be seen. SIZE is that of the longest version,
-    which `show` and `restore` use.
+    SOURCE is gone if the agent has deleted the session, or if its files cannot be seen. SIZE is that of the longest
+    version, which `show` and `restore` use.
     """
     workspace = homes.workspace()
     archive = workspace.archive(folder)
@@ -263,11 +263,10 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
 def restore_command(session: str, folder: Path | None, to: Path | None, version: int | None) -> int:
     """Write the files of an archived session, byte for byte.
 
-    By default, they are those of its longest version. Nothing is ever replaced: if one of the files exists,
-    nothing is written. The files get new times, so that the agent does not delete them at once. Without --to
-    they are written into the store of the agent, which is possible where each session is a file of its own. Of
-    a session in a database, --to gets its rows, as lines of JSON and as a database. There is no undo: the files
-    that were written are printed.
+    The longest version is restored by default. If one of its files exists, nothing is written. The files get new
+    times, so that the agent does not delete them at once. Without --to they are written into the store of the
+    agent, which is possible if each session is a separate file. For a session in a database, --to writes its rows
+    as JSON lines, and a database. There is no undo: the written files are printed.
     """
     archive = homes.workspace(must_exist=False).archive(folder)
     entry = archive.find(session)

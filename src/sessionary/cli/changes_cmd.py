@@ -313,10 +313,10 @@ def tag_command(session: str, tags: tuple[str, ...], remove: tuple[str, ...]) ->
 @command("star", "sessionary star 3f0c81d2", "sessionary star 3f0c81d2 --remove", "sessionary list --starred")
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions())
 @options.home
-@options.flag("--remove", help="Take the star away.")
+@options.flag("--remove", help="Remove the star.")
 @options.json_result
 def star_command(session: str, remove: bool) -> int:
-    """Give a session of any agent a star, or take it away.
+    """Star a session of any agent, or remove the star.
 
     Stars are kept in the data folder of Sessionary; the files of the agent stay unchanged.
 

@@ -51,7 +51,7 @@ class _Checked(NamedTuple):
 @options.home
 @options.flag("--notes", help="Also show informational notes.")
 @options.flag("--chain", help="Also verify hash chains of records of agent frameworks.")
-@options.flag("--remember", help="With --chain: keep the ends of whole chains, to compare later.")
+@options.flag("--remember", help="With --chain: store the last hash of each complete chain for later checks.")
 @options.as_json("the findings", "one problem")
 def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: bool) -> int:
     """Find damage in sessions, or in any JSON Lines file. Nothing is changed.

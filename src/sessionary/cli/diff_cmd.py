@@ -25,7 +25,7 @@ _SHOWN = 20
 @command(
     "diff",
     "sessionary diff 3f0c81d2 9c1d2e3f        a session and its fork",
-    "sessionary diff 3f0c81d2 3f0c81d2@1      a session and the first branch that was left in it",
+    "sessionary diff 3f0c81d2 3f0c81d2@1 a session and its first abandoned branch",
     "sessionary diff 3f0c81d2 9c1d2e3f --json | jq .files",
 )
 @click.argument("a", metavar="A[@BRANCH]", shell_complete=completing.sessions())
@@ -35,9 +35,9 @@ _SHOWN = 20
 def diff_command(a: str, b: str) -> int:
     """Compare two sessions, or two branches of one.
 
-    Compared are turns, tools, files, errors, tokens and cost. ID@1 is the first branch that was left in a
-    session, by a rewind for example, from where the session began. Files are those that the arguments of tool
-    calls name. Tokens of a session are those of all its branches.
+    Compares turns, tools, files, errors, tokens and cost. ID@1 is the first abandoned branch of a session,
+    for example after a rewind, from the start of the session. Files are those in the arguments of tool calls.
+    Tokens of a session include all its branches.
     """
     workspace = homes.workspace()
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)

@@ -18,7 +18,7 @@ from sessionary.workspace.doctor import AgentState, CatalogueState
 @options.home
 @options.json_result
 def doctor_command() -> int:
-    """Show where sessions were looked for and what was found.
+    """Show which folders were searched and what was found.
 
     For each agent: the folders, the number of sessions, those that are damaged, the versions that wrote them, and
     the sessions that the agent itself will delete within a week. Then the state of the catalogue, which caches

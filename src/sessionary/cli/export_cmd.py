@@ -75,9 +75,9 @@ def export_command(
 ) -> int:
     """Export sessions in a format that other programs read.
 
-    The sessions of their sub-agents are included. What an export cannot carry is printed on standard error.
-    --json prints that as JSON instead, and needs a file. Keys that decrypt data elsewhere (blobEncryptionKey)
-    are masked even without --redact.
+    The sessions of their sub-agents are included. Losses, which the format cannot express, are printed on
+    standard error. --json prints them as JSON instead, and needs a file. Keys that decrypt data elsewhere
+    (blobEncryptionKey) are masked even without --redact.
 
     Exit code 11: the file exists. Exit code 18: with --strict, something cannot be exported.
     """

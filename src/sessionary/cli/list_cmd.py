@@ -108,11 +108,11 @@ def list_command(
     Sessions of sub-agents are only counted, unless --all lists them; --json includes them, each with its
     parent. WHEN is the time of the newest message; order, --since and --until use it. If no message has a
     time, the times of the files are used. A time in the future is ignored and reported as a note by
-    `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that only the
-    archive has any more.
+    `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that is left
+    only in the archive.
 
     On a terminal the rows are numbered: `sessionary show 3` and every other command takes the number of a row in the
-    last list of the same terminal instead of an id. A star and tags are shown at the title.
+    last list of the same terminal instead of an id. Star and tags are shown beside the title.
 
     HEALTH is the worst problem found: ok; stray (bytes that are not a record); hides (data that other readers
     do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
@@ -144,7 +144,7 @@ def list_command(
         report_none(workspace)
     if unread := sum(one.unread for one in found):
         are = "session is" if unread == 1 else "sessions are"
-        output.aside(f"{unread:,} {are} not read yet; the next list goes on from there")
+        output.aside(f"{unread:,} {are} not read yet; the next list continues from there")
         raise click.Abort
     return report_failure(failure, "listed")
 

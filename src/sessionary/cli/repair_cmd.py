@@ -45,7 +45,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write a mended copy of the session of another agent below DIR, and change nothing else.",
+    help="Write a repaired copy of the session of another agent below DIR, and change nothing else.",
 )
 @options.choice(
     "--orphans",
@@ -69,16 +69,17 @@ def repair_command(
     """Repair a session that its agent or a provider refuses.
 
     The repaired session is checked again. Readable lines stay unchanged, byte for byte. Readable parts of
-    damaged lines are kept; the rest is set aside beside the transcript. A healthy session is left unchanged.
-    Close the session in its agent first.
+    damaged lines are kept; the rest is quarantined beside the transcript. A healthy session is left
+    unchanged. Close the session in its agent first.
 
     Conflict copies of a file synchroniser are merged first, for sessions of every kind: a copy that continues
-    the file replaces it, documents are merged, a different conversation becomes a session of its own. The
-    previous content and the copy are kept beside it as *.before-*.
+    the file replaces it, documents are merged, a different conversation becomes a separate session. The
+    previous content and the copy are kept beside the file as *.before-*.
 
-    Sessions of other agents are never changed: --out DIR writes a mended copy, which `--home DIR` reads. Damaged
-    lines, calls without a result, results without a call, repeated records and what the agent or its provider
-    refuses are mended, as far as it can be; the rest is listed. Copy the file back yourself, with the agent closed.
+    Sessions of other agents are never changed: --out DIR writes a repaired copy, which `--home DIR` reads.
+    The copy is repaired as far as possible: damaged lines, calls without a result, results without a call,
+    repeated records, and what the agent or its provider refuses. Remaining problems are listed. Copy the file
+    back yourself, with the agent closed.
 
     Exit code 13: something is still wrong after the repair.
 
@@ -114,7 +115,7 @@ def repair_command(
 
 
 def _copy(workspace: Workspace, ref: SessionRef, out: Path) -> int:
-    """Write a mended copy, and say what was mended and what was not."""
+    """Write a repaired copy, and print what was repaired and what was not."""
     with waiting("repairing"):
         found = workspace.mended_copy(ref, out)
     if output.is_json():
@@ -136,7 +137,7 @@ def _copy(workspace: Workspace, ref: SessionRef, out: Path) -> int:
             place = f"line {mend.line:,}" if mend.line else "the file"
             output.lines(_item(place, mend.code, mend.what))
         sign = ("!", "yellow") if found.remaining else ("✓", "green")
-        what = "a mended copy" if found.mends else "a copy, with nothing to mend,"
+        what = "a repaired copy" if found.mends else "a copy, with nothing to repair,"
         output.lines(changing.done(f"{what} of {one_line(ref.session_id)} is written", *sign))
         output.line(harmless(f"  {found.copy.locator}"))
         output.lines(_still_wrong(found.remaining))

@@ -111,13 +111,13 @@ def search_command(
     """Search the messages of all sessions, newest sessions first.
 
     Sessions of sub-agents are searched too. A message matches if it contains all WORDS, each anywhere in it;
-    quote a phrase to match it as a whole. OR, AND and NOT in capitals are operators: NOT concerns the word
-    behind it, AND is the default and comes before OR. An argument that begins with a double quote is an
-    expression by itself. Case, the kind of white space and the Unicode form are ignored; accents count, unless
-    --fold is given. Text, tool calls, results and titles are searched, never the JSON around them. With --regex
-    each of WORDS is matched against a text with its line breaks; ^ and $ match at lines. A message without a
-    time has that of the last one before it. In brainstorms, questions, answers, ideas and rounds are searched;
-    in features, the commands of the history.
+    quote a phrase to match it as a whole. OR, AND and NOT in capitals are operators: NOT applies to the next
+    word, AND is the default and binds more tightly than OR. An argument that begins with a double quote is a
+    complete expression. Case, the kind of white space and the Unicode form are ignored; accents count, unless
+    --fold is given. Text, tool calls, results and titles are searched, never the JSON around them. With
+    --regex each of WORDS is matched against a text with its line breaks; ^ and $ match at lines. A message
+    without a time gets the time of the previous message. In brainstorms, questions, answers, ideas and rounds
+    are searched; in features, the commands of the history.
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
     """

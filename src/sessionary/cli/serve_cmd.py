@@ -46,9 +46,10 @@ def serve_command(
 ) -> int:
     """Show the sessions in the browser, until Ctrl+C.
 
-    The page lists the sessions of all agents, searches them, and shows one with what is added to it. It is
-    reachable from this machine only, and needs the token that is made at each start: the browser gets it with
-    the link. With --socket nothing is opened; forward a port to it, for example with `ssh -L`.
+    The page lists and searches the sessions of all agents, and shows a session with new messages as they are
+    stored. It is reachable from this machine only, and needs a token that is new at each start: the browser
+    gets it with the link. With --socket no browser is opened; forward a port to the socket, for example with
+    `ssh -L`.
 
     Needs the extra `web`: pip install 'sessionary[web]'.
     """

@@ -75,9 +75,9 @@ class TurnRange(click.ParamType[Turns]):
 @options.flag("--full", help="Show everything: whole tool results, thinking, and text added by hooks.")
 @options.flag(
     "--branches",
-    help="Show also the messages outside of the conversation: on branches that were left, and of sub-agents.",
+    help="Also show messages outside of the conversation: on abandoned branches, and of sub-agents.",
 )
-@options.flag("--follow", "-f", help="Go on with new messages as the agent writes them, until Ctrl-C.")
+@options.flag("--follow", "-f", help="Print new messages as the agent writes them, until Ctrl-C.")
 @options.flag("--raw", help="Print the stored record of each message, unchanged, one per line.")
 @options.as_json("the messages", "one message")
 def show_command(
@@ -96,7 +96,7 @@ def show_command(
     search`, shows that message in full with the messages around it.
 
     With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. With
-    --raw, a record that holds several messages is printed once; keys of encryption are masked, and nothing else.
+    --raw, a record that holds several messages is printed once; only encryption keys are masked.
     """
     workspace = homes.workspace()
     found, index = _resolved(workspace, target)

@@ -65,12 +65,12 @@ def stats_command(
 ) -> int:
     """Count sessions, messages, turns, tokens and cost.
 
-    The cost is that of the list prices of the providers. Tokens of models without a known price are counted,
-    and not part of the cost; a + marks such a sum. What agents state as their cost is printed beside it.
+    The cost is computed from the list prices of the providers. Tokens of models without a known price are counted,
+    but are not part of the cost; a + marks such a sum. The cost that agents record is printed beside it.
 
     --since and --until filter sessions by their last change, and model responses by their own time, to a
     quarter of an hour. A response that a fork copied from its parent counts once. With --events, responses in
-    the event logs of Amplifier are summed, at the cost that they state.
+    the event logs of Amplifier are summed, with the cost that they record.
     """
     workspace = homes.workspace()
     found, failure = all_summaries(workspace)

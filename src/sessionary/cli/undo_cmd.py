@@ -184,7 +184,7 @@ def undo_command(session: str | None, list_: bool) -> int:
     """Undo the last change, or restore a trashed session.
 
     A change is a rewind, a repair, a restored backup, an undo or a conflict. A conflict is a save that replaced
-    what another program had stored: both versions are kept, and undo restores the other one. Messages added to
+    messages of another program: both versions are kept, and undo restores the other version. Messages added to
     the session since then are kept.
 
     Without an ID the last change of all sessions is shown and, on a terminal, undone after confirmation;

@@ -61,7 +61,7 @@ def mended_copy(ref: SessionRef) -> str:
     name = quote(ref.session_id)  # a foreign id may hold what a shell would run
     if not ref.locator.endswith(LINES):
         return f"`sessionary export {name} --format json` writes what can be read of it"
-    return f"`sessionary repair {name} --out DIR` writes a mended copy"
+    return f"`sessionary repair {name} --out DIR` writes a repaired copy"
 
 
 class PartKind(Enum):

@@ -33,7 +33,7 @@ Given = dict[str, Any]
 Undo = Callable[[], Any]
 
 MENDED = "mended"
-"""The folder for mended copies, below the data folder."""
+"""The folder for repaired copies, below the data folder."""
 
 _LONGEST_DIFF = 50_000
 _LONGEST_NAME = 500
@@ -149,7 +149,7 @@ class Actions:
         return document | (self._undo_of(place, given) if done.kept_in is not None else {})
 
     def _copy(self, place: Place, given: Given) -> Given:
-        """A mended copy in a new folder of ours; the session itself is only read."""
+        """A repaired copy in a new folder of ours; the session itself is only read."""
         base = data_folder()
         if base is None:
             raise Invalid("no home directory for the copy", hint="`sessionary repair ID --out DIR` writes it")

@@ -1,4 +1,4 @@
-"""A mended copy of a session that only its agent may write: `repair --out`.
+"""A repaired copy of a session that only its agent may write: `repair --out`.
 
 Lines are salvaged as those of amplifier are. Then the copy is checked by the layout itself, and for each problem that
 has a rule (`layouts/agents/mending.py`) records are changed, until no problem with a rule is left.
@@ -28,7 +28,7 @@ _COMPRESSED = ".zst"
 
 @dataclass(slots=True)
 class MendedCopy:
-    """A mended copy that was written.
+    """A repaired copy that was written.
 
     Attributes:
         ref: the session of which it is a copy.
@@ -50,7 +50,7 @@ class MendedCopy:
 
 
 def mended_copy(layout: Layout, ref: SessionRef, out: Path, fs: Fs) -> MendedCopy:
-    """Write a mended copy of a session; see `Workspace.mended_copy`."""
+    """Write a repaired copy of a session; see `Workspace.mended_copy`."""
     if not isinstance(layout, AgentLayout):
         hint = "`sessionary repair ID` without --out repairs it in place, and can be undone"
         raise Unsupported(
@@ -87,11 +87,13 @@ def _files(layout: AgentLayout, ref: SessionRef) -> tuple[tuple[str, str], dict[
     """The file of a session, and the others that belong to it, by their names below the home."""
     hint = f"`sessionary export {ref.session_id} --format json` writes what can be read of it"
     if layout.place_of_rows(ref) is not None:
-        raise Unsupported("no mended copy is made of a session in a database", path=ref.locator, hint=hint)
+        raise Unsupported(
+            "a session in a database cannot be repaired into a copy", path=ref.locator, hint=hint
+        )
     (name, source), *others = layout.files(ref).items() or (("", ref.locator),)
     if not name.endswith(LINES):
         raise Unsupported(
-            f"a mended copy is made of JSON Lines, and {os.path.basename(source)} holds none",
+            f"only JSON Lines files can be repaired into a copy; {os.path.basename(source)} has none",
             path=source,
             hint=hint,
         )

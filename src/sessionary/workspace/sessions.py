@@ -501,7 +501,9 @@ def _only_read(operation: str) -> str:
     if operation == "events":
         return "only sessions of Amplifier have an event log; `sessionary show` prints the messages"
     if operation == "repair":
-        return "sessions of this kind can only be read: `sessionary repair ID --out DIR` writes a mended copy"
+        return (
+            "sessions of this kind can only be read: `sessionary repair ID --out DIR` writes a repaired copy"
+        )
     return "sessions of this kind can only be read"
 
 

@@ -655,11 +655,11 @@ class Workspace(Sessions):
     # -- changing
 
     def operations(self, ref: SessionRef) -> frozenset[str]:
-        """The names of what may be done with a session beside reading it.
+        """The names of the operations that a session supports, besides reading.
 
-        Of ``repair``, ``rewind``, ``fork``, ``rename``, ``tag``, ``star``, ``export``, ``trash`` and ``archive`` those
-        that its layout grants; ``copy``: a mended copy. ``repair`` of the kinds in projects merges conflict copies, and
-        is granted where there are any.
+        Those of ``repair``, ``rewind``, ``fork``, ``rename``, ``tag``, ``star``, ``export``, ``trash`` and
+        ``archive`` that its layout supports; ``copy``: a repaired copy. For the kinds in projects, ``repair`` merges
+        conflict copies, and is included if there are any.
         """
         return changes.operations(self, ref, self._fs)
 
@@ -696,12 +696,12 @@ class Workspace(Sessions):
         return changes.repair(self, ref, self._fs, dry_run=dry_run, **how)
 
     def mended_copy(self, ref: SessionRef, out: Path) -> MendedCopy:
-        """Write a mended copy of the session of another agent below a folder; the session itself stays unchanged.
+        """Write a repaired copy of the session of another agent below a folder; the session itself stays unchanged.
 
         The copy has the place below `out` that the session has in the home of its agent, so `Workspace(out)` reads
         it. Records that nothing is wrong with are copied byte for byte. Holds the session in memory.
 
-        Durability: when this returns, the copy survives a power cut. A copy that was interrupted may be partly mended.
+        Durability: when this returns, the copy survives a power cut. An interrupted copy may be partly repaired.
 
         Args:
             ref: the session.

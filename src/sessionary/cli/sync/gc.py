@@ -52,12 +52,12 @@ FEW = 5
 def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
     """Count unreferenced data on the remote, and remove it.
 
-    Only --remove removes, and only what is old enough. --remove also removes what sessions were before a
-    rewind, and the content of trashed sessions, if that is old enough and a `gc --remove` on this machine saw
-    it that long ago too: no machine can then restore it from the remote. A copy of removed data is kept on this
-    machine for as long, at least for 30 days, and uploaded again if a concurrent push turns out to need it; for
-    that the command waits some seconds and looks again. If interrupted, run it again, or push or pull. Exit
-    code 3: something could not be removed, or blocks that sessions need are missing.
+    Without --remove nothing is removed. --remove removes only data that is older than --days. This includes the
+    content of sessions before a rewind, and of trashed sessions, if an earlier `gc --remove` on this machine saw
+    it that long ago too; afterwards no machine can restore it from the remote. A copy of removed data is kept on
+    this machine for the same time, at least for 30 days, and is uploaded again if a concurrent push needs it: the
+    command waits some seconds and checks again. If interrupted, run it again, or push or pull. Exit code 3:
+    something could not be removed, or blocks that sessions need are missing.
 
     There is no undo of --remove.
     """

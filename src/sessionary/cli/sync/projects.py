@@ -45,10 +45,10 @@ class Row(NamedTuple):
 def project_command() -> None:
     """Show and set the projects of local folders on the remote.
 
-    A project in a git repository is identified by that on all machines. A folder without one has only its
-    name: the first one here is folder:NAME, another one of the same name folder:NAME#HASH. On another machine
-    it is bound automatically if there is one such folder and one such project; otherwise its sessions are
-    held back until you bind it.
+    A project in a git repository is identified by the repository on all machines. A folder without a repository
+    is identified by its name: folder:NAME, or folder:NAME#HASH if this machine has another folder of that name.
+    On another machine the folder is bound automatically if there is one such folder and one such project;
+    otherwise its sessions are held back until you bind it.
     """
 
 

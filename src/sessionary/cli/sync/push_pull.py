@@ -39,9 +39,9 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool) -> int
 def pull_command(select: Callable[[], places.Here]) -> int:
     """Download new data from the remote.
 
-    A session that was continued on two machines is kept in both versions: the local one becomes a sibling
-    with an id of its own. A session that an agent has open is not changed, and sessions of a project that is
-    not on this machine are held back. Exit code 3: some sessions failed, or are held back because a file is
+    If a session was continued on two machines, both versions are kept: the local version becomes a sibling with
+    a new id. A session that an agent has open is not changed, and sessions of a project that is missing on this
+    machine are held back. Exit code 3: some sessions failed, or are held back because a file is
     damaged or behind a symbolic link.
 
     There is no undo of a whole pull; replaced versions are kept, and reported.

@@ -108,18 +108,17 @@ class Pending(NamedTuple):
 def resolve_command(select: Callable[[], places.Here], session: str | None, keep: str | None) -> int:
     """List conflicts, or choose the version to keep.
 
-    ID names either version of a session that two machines continued. `theirs` has the session's own id: it
-    was on the remote first. `mine` is the sibling, made by the machine that came second. The other version
-    goes to the trash, from where it can be restored, and the next push informs the other machines; a version
-    that an agent has open is not changed. No choice is required: both versions are complete, and you can
-    continue either.
+    ID is the id of either version of a session that two machines continued. `theirs` is the version that was
+    pushed first, and has the original id. `mine` is the sibling, which the other machine created. The version
+    that you do not keep goes to the trash, from where it can be restored, and the next push informs the other
+    machines. A version that an agent has open is not changed. No choice is required: both versions are complete,
+    and you can continue either.
 
     For a file that is held back because it is damaged, `theirs` is the version of the remote, and the local
-    one is kept beside it; `mine` is the local one, which is pushed unchanged to all machines. For a file that
-    only a user can merge (the list of active features), `mine` is the local one, unchanged or as you have
-    merged both. For files with another version beside them, the list shows how to settle it. If the remote
-    cannot be opened, local conflicts are listed before the error. Exit code 3: the state of some sessions is
-    unknown.
+    version is kept beside it; `mine` is the local version, which is pushed unchanged to all machines. For a file
+    that only a user can merge (the list of active features), `mine` is the local version, unchanged or merged by
+    you. For files with another version beside them, the list shows how to resolve them. If the remote cannot be
+    opened, local conflicts are listed before the error. Exit code 3: the state of some sessions is unknown.
 
     Undo: `sessionary undo ID` restores a trashed version; the replaced version of a file is kept beside it.
     """

@@ -36,8 +36,9 @@ _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.D
 def watch_command(select: Callable[[], places.Here], interval: float, settle: float) -> int:
     """Push and pull changes as they happen, until Ctrl-C.
 
-    If the remote does not answer, the next interval tries again; nothing is queued in memory, so nothing is
-    lost if this ends. On an interrupt or SIGTERM it finishes the current session and ends with exit code 0.
+    If the remote does not answer, the command retries after the next interval. Nothing is queued in memory, so
+    nothing is lost if the command is killed. On an interrupt or SIGTERM it finishes the current session and ends
+    with exit code 0.
 
     There is no undo; see `sync push` and `sync pull`.
     """

@@ -5,7 +5,7 @@ import { drawExport } from "./export.js";
 import { commandLine } from "./resume.js";
 
 const LABELS = {
-  repair: ["Repair", "X"], copy: ["Mended copy", "X"], rewind: ["Rewind", "W"], fork: ["Fork", "F"], rename: ["Rename", "n"], tag: ["Tags", "t"],
+  repair: ["Repair", "X"], copy: ["Repaired copy", "X"], rewind: ["Rewind", "W"], fork: ["Fork", "F"], rename: ["Rename", "n"], tag: ["Tags", "t"],
   star: ["Star", "s"], export: ["Export", "x"], archive: ["Archive", "A"], trash: ["Move to trash", "D"],
 };
 export const KEYS = { X: ["repair", "copy"], W: ["rewind"], F: ["fork"], n: ["rename"], t: ["tag"], s: ["star"], x: ["export"], A: ["archive"], D: ["trash"] };
@@ -84,7 +84,7 @@ async function preview(name, session, drawer, place, given) {
 
 const WORDS = {
   repair: (found) => repairWords(found),
-  copy: (found) => [el("p", {}, "A mended copy would be written to this new folder. The session itself is only read."), el("pre", {}, found.folder)],
+  copy: (found) => [el("p", {}, "A repaired copy would be written to this new folder. The session itself is only read."), el("pre", {}, found.folder)],
   rewind: (found) => [el("p", {}, found.messages_dropped ? `${plural(found.messages_dropped, "message")} would be removed, ${found.messages_kept.toLocaleString("en")} stay.` : "No message would be removed.")],
   fork: (found) => [el("p", {}, `A new session would be created with ${plural(found.turn, "turn")} and ${plural(found.messages, "message")}; this one stays as it is.${found.open ? ` ${plural(found.open, "tool call")} without a result would get one that says so.` : ""}`)],
   rename: (found, given) => [el("p", {}, `The name would change from “${found.before ?? "(none)"}” to “${given.name || "(none)"}”.`)],

@@ -21,8 +21,8 @@ export async function drawHealth(session, drawer) {
       preview.changed ? el("button", { class: "go", onclick: () => drawer.act("repair") }, "Repair…") : null));
   } else if (granted.names.includes("copy") && damaged)
     made.push(el("section", { class: "preview", "aria-label": "Preview of the repair" }, el("h3", {}, "What a repair would do"),
-      el("p", {}, "Only its agent may change this session. A mended copy is written to a new folder, and the session stays as it is."),
-      el("button", { class: "go", onclick: () => drawer.act("copy") }, "Write a mended copy…")));
+      el("p", {}, "Only its agent may change this session. A repaired copy is written to a new folder, and the session stays as it is."),
+      el("button", { class: "go", onclick: () => drawer.act("copy") }, "Write a repaired copy…")));
   found.problems.forEach((one, at) => made.push(drawProblem(one, fixes.get(one.line), at < OPEN, session)));
   return made;
 }

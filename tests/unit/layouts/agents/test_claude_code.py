@@ -331,7 +331,7 @@ def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
     assert [problem.code for problem in found.problems] == ["bad_json", "torn_tail"]
     assert (found.health, found.messages) == ("lost_data", 4)
     assert {problem.repair for problem in found.problems} == {
-        f"`sessionary repair {ID} --out DIR` writes a mended copy"
+        f"`sessionary repair {ID} --out DIR` writes a repaired copy"
     }
     assert list(ClaudeCodeLayout(home).check(ref)) == found.problems
 
@@ -339,7 +339,7 @@ def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
 def test_a_remedy_quotes_what_a_shell_would_run(home: Path) -> None:
     ref = write(home, *TALK, b"{broken\n", name="x; touch owned")
     (problem,) = summary(home, ref).problems
-    assert problem.repair == "`sessionary repair 'x; touch owned' --out DIR` writes a mended copy"
+    assert problem.repair == "`sessionary repair 'x; touch owned' --out DIR` writes a repaired copy"
 
 
 def test_a_call_without_a_result_is_reported_unless_it_is_the_last(home: Path) -> None:

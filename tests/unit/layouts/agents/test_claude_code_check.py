@@ -73,7 +73,7 @@ def test_a_sound_session_has_no_problem(home: Path) -> None:
 def test_what_the_provider_refuses_is_reported(home: Path, code: str, records: list[dict[str, Any]]) -> None:
     found = [one for one in check(home, *TALK, *records) if one.code != "unknown_shape"]
     assert [(one.code, one.severity, one.line) for one in found] == [(code, REFUSED[code], 6)]
-    assert found[0].repair == f"`sessionary repair {ID} --out DIR` writes a mended copy"
+    assert found[0].repair == f"`sessionary repair {ID} --out DIR` writes a repaired copy"
 
 
 def test_every_code_is_planted() -> None:
