@@ -221,7 +221,7 @@ POINTS: Points = {
         "each field has its type": TABLE,
         "required fields": (
             *REQUIRED,
-            "test_who_the_session_is_and_where_it_stands_must_be_there",
+            "test_identity_and_state_are_required",
             "test_what_else_is_required_has_a_default_and_is_an_error_only_strictly",
             "test_a_wrong_value_that_is_required_is_an_error",
             "test_a_strict_check_wants_the_version_too",
@@ -230,7 +230,7 @@ POINTS: Points = {
         "enums": ENUMS,
         "total duration in minutes": (
             "test_the_duration_is_that_of_the_iterations_if_all_say_it",
-            "test_the_duration_grows_by_what_was_worked_and_not_by_the_age_of_the_file",
+            "test_the_duration_grows_by_work_not_by_the_age_of_the_file",
             "test_else_it_is_what_the_times_of_the_changes_add_up_to_and_never_less_than_before",
         ),
     },
@@ -325,7 +325,7 @@ POINTS: Points = {
         "explicit": (
             "test_a_save_stores_the_change_and_its_time",
             "test_a_checkpoint_stores_the_time_worked_and_nothing_else",
-            "test_save_says_where_the_session_stands_and_how_to_resume_it",
+            "test_save_prints_the_state_and_how_to_resume",
         ),
         "before finish": ("test_finishing_completes_once",),
         "on a change of the phase": ("test_a_change_of_the_phase_is_stored_at_once",),
@@ -348,7 +348,7 @@ POINTS: Points = {
             "test_a_launch_without_a_terminal_shows_what_it_has_found",
         ),
         "the relative age": ("test_an_age_is_shown_in_the_largest_unit_that_fits",),
-        "1 resumes": ("test_a_launch_asks_which_of_two", "test_resume_continues_with_it"),
+        "1 resumes": ("test_start_asks_which_of_two_sessions", "test_resume_continues_with_it"),
         "2 begins anew": (
             "test_the_second_choice_begins_anew",
             "test_new_archives_the_present_one",
@@ -397,7 +397,7 @@ POINTS: Points = {
             "test_what_is_archived_never_replaces_what_is_there",
         ),
         "2: after 30 days, completed or abandoned": (
-            "test_what_is_over_goes_to_the_trash_after_more_than_thirty_days",
+            "test_ended_sessions_are_trashed_after_thirty_days",
             "test_nothing_but_readable_sessions_is_ever_cleaned_up",
             "test_a_launch_cleans_up_and_then_looks",
             "test_cleanup_reports_first_then_moves_and_brings_back",
@@ -408,7 +408,7 @@ POINTS: Points = {
         ),
         "4: valid YAML, required fields present": (
             "test_a_save_refuses_all_that_is_wrong_at_once_and_writes_nothing",
-            "test_a_session_that_does_not_say_where_it_stands_is_refused_with_all_faults",
+            "test_a_session_without_state_is_refused_with_all_faults",
             "test_an_unreadable_file_is_reported_and_never_overwritten",
         ),
     },

@@ -78,7 +78,7 @@ class TestBrainstorm(LayoutTests):
             assert [word in said.text for word in words] == [True] * 3
             assert summary_of(self.layout(tmp_path, OS_FS), self.ref(tmp_path, name)).messages == 1
 
-    def test_what_was_given_up_for_a_branch_was_said_all_the_same(self, tmp_path: Path) -> None:
+    def test_a_superseded_answer_is_still_a_message(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}, {}])
         store = BrainstormStore(tmp_path)
         store.back("one")

@@ -33,7 +33,7 @@ class CosmosTests(RemoteTests):
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         self.bench.put_raw(space, block, data)
 
-    def test_what_was_listed_once_is_listed_again(self) -> None:
+    def test_a_second_list_returns_the_same_heads(self) -> None:
         """A second list asks for changes alone, and has all heads all the same."""
         remote = self.bench.connect()
         old = self.remote().swap_head("old", b"1", None)

@@ -241,7 +241,7 @@ POINTS: Points = {
             "test_a_plan_has_the_form_of_the_schema",
             "test_a_plan_is_read_from_a_file_and_printed",
         ),
-        "status is one of four": ("test_a_task_that_is_not_there_or_a_status_that_is_none",),
+        "status is one of four": ("test_an_unknown_task_or_status",),
         "started_at and completed_at": ("test_times_of_a_task",),
         "artifacts": ("test_artifacts_are_added_and_none_twice",),
         "progress": (
@@ -297,7 +297,7 @@ POINTS: Points = {
     "Updating State": {
         "1: atomic": (
             "test_power_cuts",
-            "test_going_on_under_power_cuts",
+            "test_writes_continue_after_power_cuts",
             "test_every_call_fails_once",
             "test_a_cut_off_operation_is_finished_by_the_next_writer",
             "test_what_is_said_not_to_be_committed_is_never_seen",
@@ -332,7 +332,7 @@ POINTS: Points = {
             "test_archive_is_at_one_place_or_the_other",
         ),
         "2: an archived feature can come back": (
-            "test_an_archived_feature_comes_back",
+            "test_an_archived_feature_is_restored",
             "test_unarchive_brings_a_feature_back",
             "test_unarchive_is_at_one_place_or_the_other",
         ),
@@ -383,7 +383,7 @@ POINTS: Points = {
             "test_an_update_with_a_field_that_breaks_the_contract_is_refused",
         ),
         "monotonic timestamps": (
-            "test_times_increase_when_the_clock_stands_still_or_goes_back",
+            "test_times_increase_even_if_the_clock_does_not",
             "test_a_time_of_the_caller_must_be_later",
             "test_a_feature_of_the_end_of_time_can_still_be_written",
         ),
@@ -419,7 +419,7 @@ POINTS: Points = {
             "test_a_state_that_cannot_be_read_is_not_written_over",
             "test_every_prefix_of_a_history_gives_the_state_of_that_time",
             "test_a_history_of_others_is_replayed_as_they_meant_it",
-            "test_a_state_that_was_destroyed_comes_back_from_the_history",
+            "test_a_destroyed_state_is_rebuilt_from_the_history",
             "test_a_stale_copy_of_a_script_is_found_and_repaired",
             "test_a_state_that_a_script_set_without_logging_it_is_logged",
             "test_what_others_have_overwritten_under_power_cuts_and_faults",

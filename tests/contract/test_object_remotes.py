@@ -367,7 +367,7 @@ def test_the_first_list_of_a_new_process_fetches_only_the_heads_that_have_change
 
 
 @pytest.mark.parametrize("other", [{"tenant": "ada"}, {"url": "s3://another"}])
-def test_what_was_fetched_of_another_store_or_tenant_is_not_believed(other: dict[str, str]) -> None:
+def test_a_cache_of_another_store_or_tenant_is_ignored(other: dict[str, str]) -> None:
     cache = Cache()
     for place, data in (({}, b"1"), (other, b"2")):
         at: dict[str, Any] = {"url": "s3://counting", "tenant": "me", **place}
@@ -407,13 +407,13 @@ class Racing(Lax):
         return super().put(path, data, mode, **rest)
 
 
-def test_a_conflict_is_not_taken_for_a_block_that_is_there() -> None:
+def test_a_409_does_not_mean_that_the_block_exists() -> None:
     remote = ObjectStoreRemote("s3://racing", tenant="me", store=Racing(2))
     assert remote.put_block("s", "a", b"x") is True
     assert [block.data for block in remote.read_range("s", "a", "b").blocks] == [b"x"]
 
 
-def test_a_conflict_is_not_taken_for_a_head_that_others_have_swapped() -> None:
+def test_a_409_does_not_mean_that_the_head_was_swapped() -> None:
     store = Racing(0)
     remote = ObjectStoreRemote("s3://racing", tenant="me", store=store)
     etag = remote.swap_head("one", b"1", None)

@@ -368,7 +368,7 @@ class TestBadNetwork:
         assert second is not None
         assert self.direct.read_head("one") == ("one", b"2", second)
 
-    def test_a_swap_that_really_lost_is_not_taken_for_one_whose_answer_was_lost(self) -> None:
+    def test_a_refused_swap_differs_from_a_lost_answer(self) -> None:
         first = self.direct.swap_head("one", b"1", None)
         second = self.direct.swap_head("one", b"2", first)
         self.network.lose_next_answer()
@@ -401,7 +401,7 @@ class TestBadNetwork:
         self.network.heal()
         assert self.remote.read_head("one") is None
 
-    def test_nothing_is_prepared_or_set_that_a_pooler_would_give_to_somebody_else(self) -> None:
+    def test_no_prepared_statement_or_session_setting_leaks_through_a_pooler(self) -> None:
         for _ in range(20):
             self.remote.read_head("one")
         calls = self.remote._calls
@@ -412,7 +412,7 @@ class TestBadNetwork:
 
 @pytest.mark.lane("postgres")
 @pytest.mark.parametrize("wrong", [{"user": "nobody-of-that-name"}, {"dbname": "nothing"}])
-def test_a_wrong_address_is_refused_for_good(wrong: dict[str, str]) -> None:
+def test_a_wrong_address_is_not_retried(wrong: dict[str, str]) -> None:
     remote = PostgresRemote(make_conninfo(postgres.server().conninfo, **wrong), tenant="me")
     with pytest.raises(RemoteError, match="does not exist") as caught:
         remote.read_head("one")

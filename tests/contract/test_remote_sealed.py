@@ -264,7 +264,7 @@ def test_a_list_reads_no_block_that_was_just_put_and_reports_each_that_it_reads(
     assert patient.cost.bytes_down == down + len(stored.data)
 
 
-def test_what_was_put_into_one_space_is_not_taken_for_there_in_another() -> None:
+def test_a_block_of_one_space_does_not_exist_in_another() -> None:
     server = MemoryServer()
     remote = SealedRemote(server.remote(), KEY)
     remote.put_block(SPACE, "a-00000000-f", b"x")
@@ -273,7 +273,7 @@ def test_what_was_put_into_one_space_is_not_taken_for_there_in_another() -> None
     assert [stat.id for stat in stats_of(remote, "other")] == ["a-00000001-f"]
 
 
-def test_a_block_that_somebody_else_removed_is_not_listed_though_it_was_put_here() -> None:
+def test_a_block_that_another_client_removed_is_not_listed() -> None:
     server = MemoryServer()
     remote, other = (SealedRemote(server.remote(), KEY) for _ in range(2))
     remote.put_block(SPACE, "a-00000000-f", b"x")

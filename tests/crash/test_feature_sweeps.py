@@ -162,7 +162,7 @@ def test_power_cuts(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LATER_CALLS)
-def test_going_on_under_power_cuts(name: str, tmp_path: Path) -> None:
+def test_writes_continue_after_power_cuts(name: str, tmp_path: Path) -> None:
     """Section "Updating State", 1: atomic."""
     first, call = LATER_CALLS[name]
 

@@ -122,9 +122,7 @@ def test_short_programs_send_what_they_write(a_side: Callable[[], Any], tmp_path
 
 
 @pytest.mark.parametrize("a_side", SIDES)
-def test_what_a_killed_program_left_goes_with_the_end_of_the_next(
-    a_side: Callable[[], Any], tmp_path: Path
-) -> None:
+def test_the_next_exit_sends_what_a_killed_program_left(a_side: Callable[[], Any], tmp_path: Path) -> None:
     one = tmp_path / "one"
     with a_side() as side:
         program(one, side, *SIX, ending="\nimport os; os._exit(0)")

@@ -223,7 +223,7 @@ def test_a_disk_that_stays_full_loses_nothing(name: str, tmp_path: Path) -> None
     assert not report.violations, report.describe()
 
 
-def test_what_is_said_not_to_be_committed_is_not_there(tmp_path: Path) -> None:
+def test_a_not_committed_record_is_not_stored(tmp_path: Path) -> None:
     def check(folder: str, acked: tuple[Any, ...]) -> None:
         found = journal(folder).state().values()
         assert found == {"not_committed": ["a", "c"], "stored": ["a", "c", "d", "e"]}.get(acked[0], found)

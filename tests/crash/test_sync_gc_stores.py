@@ -74,7 +74,7 @@ def later(world: World, hours: int = 2) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_what_is_left_over_goes_and_all_else_stays(store: Store, tmp_path: Path) -> None:
+def test_only_unreferenced_blocks_are_removed(store: Store, tmp_path: Path) -> None:
     with store() as remote:
         world = world_at(remote, tmp_path)
         a, b = shared(world)

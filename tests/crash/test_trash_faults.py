@@ -50,7 +50,7 @@ def test_an_emptying_that_is_cut_off_leaves_whole_sessions_or_nothing(tmp_path: 
     assert not report.violations, report.describe()
 
 
-def test_what_was_brought_back_meanwhile_is_not_destroyed(tmp_path: Path) -> None:
+def test_a_session_restored_during_the_emptying_is_kept(tmp_path: Path) -> None:
     setup(str(tmp_path))
     root = tmp_path / "sessions"
     doomed = trashed(OS_FS, str(root))
@@ -60,7 +60,7 @@ def test_what_was_brought_back_meanwhile_is_not_destroyed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["strange", "20260301T090000.000000Z-2"])
-def test_a_folder_that_somebody_else_has_put_into_the_trash(tmp_path: Path, name: str) -> None:
+def test_a_folder_that_another_program_moved_to_the_trash(tmp_path: Path, name: str) -> None:
     place = tmp_path / ".trash" / name / "x"
     place.mkdir(parents=True)
     (place / "transcript.jsonl").write_text("{}\n")

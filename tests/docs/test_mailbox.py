@@ -44,7 +44,7 @@ def session(folder: Path) -> Path:
 
 
 @GNU
-def test_the_producer_in_shell_makes_no_folder_for_a_session_that_is_not_there(tmp_path: Path) -> None:
+def test_the_shell_producer_creates_no_folder_for_a_missing_session(tmp_path: Path) -> None:
     assert post(tmp_path / "typo", "one").returncode != 0
     assert os.listdir(tmp_path) == []
 

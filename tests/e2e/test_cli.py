@@ -464,7 +464,7 @@ def test_a_range_that_is_none_is_a_usage_error(make: Make, run: Run, turns: str)
     assert (result.code, result.out) == (2, "")
 
 
-def test_transcript_that_are_not_there(make: Make, run: Run) -> None:
+def test_missing_transcripts(make: Make, run: Run) -> None:
     make(ROOT)
     result = run("show", ROOT, "--turns", "5")
     assert (result.code, result.out) == (12, "")
@@ -888,7 +888,7 @@ def test_exit_codes_of_a_real_process(make: Make, home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no SIGPIPE")
-def test_a_reader_that_goes_away_is_not_an_error(make: Make, home: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(make: Make, home: Path) -> None:
     make(ROOT, *[{"role": "user", "content": "x" * 1000}] * 2000)
     with subprocess.Popen(
         [*COMMAND, "show", ROOT, "--home", str(home)], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -575,9 +575,7 @@ def test_every_command_has_an_example() -> None:
 # -- save, the end, the archive, and the way back
 
 
-def test_save_says_where_the_session_stands_and_how_to_resume_it(
-    run: Run, talk: BrainstormStore, tmp_path: Path
-) -> None:
+def test_save_prints_the_state_and_how_to_resume(run: Run, talk: BrainstormStore, tmp_path: Path) -> None:
     """Section "Save Session": the explicit `save`."""
     said = run("save", "feature-auth")
     assert said.code == 0
@@ -801,7 +799,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
         )
 
 
-def test_a_launch_asks_which_of_two(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+def test_start_asks_which_of_two_sessions(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
     """Section "Load Session (Auto-detect)", 1 resumes."""
     talk.update("feature-auth", persona="sparring")
     one = terminal("start", "feature-auth", "--lang", "fr")

@@ -100,7 +100,7 @@ def test_a_check_continues_after_a_session_that_is_a_pipe(
     }
 
 
-def test_an_agent_that_is_not_there(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_that_is_not_installed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = doctor(capsys)
     assert code == 0
     assert "claude_code   not found in ~/.claude" in printed.splitlines()

@@ -291,7 +291,7 @@ def test_no_line_is_wider_than_eighty_cells(run: Run, store: FeatureStore) -> No
 # -- mending
 
 
-def test_a_state_that_was_destroyed_comes_back_from_the_history(run: Run, planned: FeatureStore) -> None:
+def test_a_destroyed_state_is_rebuilt_from_the_history(run: Run, planned: FeatureStore) -> None:
     """Section "Recovery Procedures", 1: corrupted state."""
     planned.update(FEATURE, active_task="T2", model_in_use="gemini")
     before = planned.load(FEATURE)

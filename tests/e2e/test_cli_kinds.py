@@ -45,7 +45,7 @@ def test_a_list_holds_every_kind_of_the_project(say: Say) -> None:
     assert set(kinds(say)) == {"brainstorm", "feature", "work"}
 
 
-def test_a_check_without_targets_looks_at_all_of_them(say: Say) -> None:
+def test_a_check_without_targets_checks_all_kinds(say: Say) -> None:
     code, out, _ = say("check", "--json")
     document = json.loads(out)
     assert (code, document["checked"]) == (0, 3)
@@ -96,7 +96,7 @@ def found(say: Say, *words: str) -> list[tuple[str, str]]:
     return [(hit["role"], hit["text"][slice(*hit["marks"][0])]) for hit in hits]
 
 
-def test_a_search_looks_into_brainstorms(say: Say) -> None:
+def test_search_includes_brainstorms(say: Say) -> None:
     store = BrainstormStore(Path.cwd())
     store.answer(SLUG, ["Passkeys only"])
     store.idea(SLUG, "Magic links", score=7)
@@ -146,7 +146,7 @@ def test_show_names_a_command_that_can_be_copied(say: Say) -> None:
     assert "`sessionary check 'a file.jsonl'` for details\n" in say("show", str(file))[2]
 
 
-def test_a_search_looks_into_the_history_of_features(say: Say) -> None:
+def test_search_includes_the_history_of_features(say: Say) -> None:
     store = FeatureStore(Path.cwd())
     store.append("login-2026-01-02", {"command": "plan", "arguments": "the form", "agent": "ana"})
     store.append(

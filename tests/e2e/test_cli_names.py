@@ -97,7 +97,7 @@ def test_latest_of_a_command_for_agents_is_a_session_of_an_agent(run: Run) -> No
     assert run("trash", "latest", "--json").json[0]["id"] == ROOT
 
 
-def test_an_id_that_says_something_stands_whole_in_a_list(run: Run) -> None:
+def test_a_readable_id_is_not_shortened_in_a_list(run: Run) -> None:
     out = run("list").out
     ids = [line.split()[0] for line in out.splitlines()[1:]]
     assert {FEATURE, OTHER, "sign-in", "sign-out", ROOT[:8]} < set(ids)
@@ -193,7 +193,7 @@ def test_latest_is_never_a_session_of_a_time_after_the_clock(run: Run) -> None:
 
 
 @pytest.mark.parametrize("word", ["latest", "SIGN-I", "sign-in"])
-def test_what_was_put_away_is_known_by_latest_and_by_a_beginning(run: Run, word: str) -> None:
+def test_trashed_sessions_match_latest_and_a_prefix(run: Run, word: str) -> None:
     assert run("brainstorm", "finish", "sign-in").code == 0
     assert run("brainstorm", "cleanup", "--days", "0").code == 0
     assert run("brainstorm", "restore", word, "--json").json["slug"] == "sign-in"
@@ -206,7 +206,7 @@ def test_what_was_put_away_is_known_by_latest_and_by_a_beginning(run: Run, word:
     assert run("feature", "unarchive", feature, "--json").json["feature_id"] == FEATURE
 
 
-def test_undo_of_latest_brings_back_what_was_trashed_last(run: Run) -> None:
+def test_undo_of_latest_restores_the_last_trashed_session(run: Run) -> None:
     other = f"{ROOT[:-1]}2"
     said = lines(HELLO, {"role": "assistant", "content": "x"}, HELLO)
     metadata = {"transcript.jsonl": said, "metadata.json": json.dumps({"session_id": other}).encode()}

@@ -753,7 +753,7 @@ def test_a_fork_does_not_take_the_id_of_a_session_of_another_project(
 
 
 @pytest.mark.parametrize("words", [["rewind", ROOT, "4"], ["fork", ROOT, "--turn", "4"]])
-def test_a_turn_that_is_not_there(make: Make, run: Run, words: list[str]) -> None:
+def test_a_missing_turn(make: Make, run: Run, words: list[str]) -> None:
     folder = make()
     before = content(folder)
     refused = run(*words)
@@ -799,7 +799,7 @@ def test_sessions_are_named_by_path_and_by_name_and_across_projects(make: Make, 
     assert run("undo", str(folder)).out == f"✓ {ROOT} is restored from the trash\n"
 
 
-def test_what_was_stored_cannot_act_on_a_terminal(make: Make, run: Run) -> None:
+def test_control_sequences_are_not_sent_to_the_terminal(make: Make, run: Run) -> None:
     evil = {"role": "user", "content": HOSTILE}
     call = {"role": "assistant", "content": HOSTILE, "tool_calls": [{"id": HOSTILE, "tool": HOSTILE}]}
     raw = json.dumps(evil, ensure_ascii=False).encode() + b"\n"

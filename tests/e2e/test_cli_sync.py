@@ -238,7 +238,7 @@ def test_folders_of_one_name_without_a_repository_are_bound_by_the_user(
     assert again["identity"] == second
 
 
-def test_an_earlier_version_comes_back_from_the_remote(on_s3: tuple[Machine, Machine]) -> None:
+def test_an_earlier_version_is_restored_from_the_remote(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3
     desk.say("one", "two", "three")
     desk.json("push")
@@ -327,7 +327,7 @@ def test_two_machines_work_on_one_project(
 
 
 @pytest.mark.lane("s3")
-def test_of_two_versions_one_is_chosen_and_the_other_is_in_the_trash(on_s3: tuple[Machine, Machine]) -> None:
+def test_resolve_keeps_one_version_and_trashes_the_other(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3
     desk.say("one")
     desk.json("push")
@@ -508,7 +508,7 @@ def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
 
 
 @pytest.mark.lane("postgres")
-def test_what_is_old_is_removed_and_what_was_cut_off_is_looked_after_by_the_next_pull(
+def test_gc_removes_old_blocks_and_the_next_pull_completes_an_interrupted_one(
     machines: tuple[Machine, Machine],
 ) -> None:
     from sessionary.sync.remotes.postgres import PostgresRemote
@@ -795,7 +795,7 @@ def test_init_of_that_database_makes_it_and_finds_the_key_of_the_file(
     assert standings(laptop.json("pull")) == {SESSION: "pulled"}
 
 
-def test_a_remote_of_sync_init_goes_before_the_database_of_the_programs(
+def test_the_remote_of_sync_init_has_precedence(
     machines: tuple[Machine, Machine], cosmos: CosmosConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file_of(tmp_path, "hybrid", cosmos)

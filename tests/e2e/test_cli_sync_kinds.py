@@ -270,7 +270,7 @@ def test_a_version_that_an_agent_has_open_is_not_touched(both: Machines, keep: s
 
 
 @pytest.mark.lane("s3")
-def test_of_two_brainstorms_one_is_chosen_and_the_other_can_be_brought_back(both: Machines) -> None:
+def test_resolve_keeps_one_brainstorm_and_undo_restores_the_other(both: Machines) -> None:
     desk, laptop = both
     do(desk, "brainstorm", "start", STORM, "--question", "Who signs in?", "--lang", "en")
     push(desk)
@@ -412,7 +412,7 @@ def test_a_sibling_that_cannot_say_where_it_comes_from_is_reported(both: Machine
 
 
 @pytest.mark.lane("s3")
-def test_status_reports_why_a_session_stands_as_it_does(both: Machines) -> None:
+def test_status_reports_the_reason_of_each_state(both: Machines) -> None:
     desk, laptop = both
     desk.say("one")
     push(desk)

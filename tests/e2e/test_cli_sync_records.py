@@ -39,7 +39,7 @@ def listed(machine: Machine) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_session_of_a_framework_goes_to_the_other_machine_and_back(machines: Machines) -> None:
+def test_a_framework_session_syncs_both_ways(machines: Machines) -> None:
     desk, laptop = begin(machines, of_s3())
     say(journal(desk, "openai-agents", "customer-1"), "Fix the login race")
     say(journal(desk, "google-adk", "customer-1", "app", "ada"), "Another")

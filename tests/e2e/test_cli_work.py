@@ -150,7 +150,7 @@ def test_a_list_as_json_has_every_key_of_the_document_and_where_it_is(store: Wor
     assert row == document | {"path": store.folder(CHILD_ID)}
 
 
-def test_lists_are_there_as_json_lines(store: WorkStore, run: Run) -> None:
+def test_lists_support_json_lines(store: WorkStore, run: Run) -> None:
     for words in (["list"], ["tree"], ["breadcrumbs", ROOT_ID], ["subwork", "list", ROOT_ID]):
         assert run(*words, "--jsonl").out.splitlines() == [
             json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in run(*words, "--json").json
@@ -217,7 +217,7 @@ def test_depth_0_shows_the_tops(store: WorkStore, run: Run) -> None:
     assert ids(run("tree", "--depth", "1", "--json")) == [ROOT_ID, CHILD_ID, OTHER_ID]
 
 
-def test_a_filtered_tree_keeps_what_stands_above_a_match(store: WorkStore, run: Run) -> None:
+def test_a_filtered_tree_keeps_the_ancestors_of_a_match(store: WorkStore, run: Run) -> None:
     store.pause(GRANDCHILD_ID)
     rows = run("tree", "--status", "paused", "--json").json
     assert [(row["session_id"], row["depth"]) for row in rows] == [
@@ -288,7 +288,7 @@ def test_a_page_says_everything_about_a_session(store: WorkStore, run: Run) -> N
 @pytest.mark.parametrize(
     ("flags", "count"), [([], 3), (["--all"], 5), (["--tail", "2"], 2), (["--tail", "0"], 0)]
 )
-def test_the_newest_breadcrumbs_stand_first(store: WorkStore, run: Run, flags: list[str], count: int) -> None:
+def test_the_newest_breadcrumbs_come_first(store: WorkStore, run: Run, flags: list[str], count: int) -> None:
     for minute in range(5):
         leave(store, ROOT_ID, minute)
     times = re.findall(r"    - 20260301 10:00:0(\d)", run("show", ROOT_ID, *flags).out)
@@ -300,7 +300,7 @@ def test_a_session_is_named_by_a_beginning_or_as_the_latest(store: WorkStore, ru
     assert run("show", "latest", "--json").json["session_id"] == OTHER_ID
 
 
-def test_a_session_that_is_not_there_is_10(store: WorkStore, run: Run) -> None:
+def test_a_missing_session_exits_with_10(store: WorkStore, run: Run) -> None:
     result = run("show", "nowhere", "--json")
     assert (result.code, result.out, result.error["error"]) == (10, "", "NotFound")
     assert run("show", "aaa").code == 10  # three characters are too few
@@ -765,7 +765,7 @@ def test_a_consumer_at_work_is_waited_for_and_then_14(store: WorkStore, run: Run
     assert codes == [14]
 
 
-def test_a_reader_that_goes_leaves_the_rest_pending(store: WorkStore) -> None:
+def test_a_closed_pipe_leaves_the_rest_pending(store: WorkStore) -> None:
     for minute in range(30):
         leave(store, ROOT_ID, minute, "x" * 10_000)
     process = subprocess.Popen(
@@ -977,7 +977,7 @@ def test_maestro_has_the_same_commands(
     assert [row["session_id"] for row in json.loads(capsys.readouterr().out)] == [CHILD_ID]
 
 
-def test_maestro_speaks_of_itself_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_maestro_uses_its_own_name_in_messages(capsys: pytest.CaptureFixture[str]) -> None:
     assert maestro(["--version"]) == 0
     assert capsys.readouterr().out.startswith("maestro (sessionary ")
     assert maestro(["wsession", "show"]) == 2

@@ -73,7 +73,7 @@ def test_check_reports_breadcrumbs_of_no_session_and_its_command_brings_them_in(
     assert [each["prompt"] for each in run("work", "breadcrumbs", session, "--json").json] == ["lost"]
 
 
-def test_check_names_the_project_in_which_breadcrumbs_of_no_session_lie(run: Run, session: str) -> None:
+def test_check_reports_the_project_of_lost_breadcrumbs(run: Run, session: str) -> None:
     lose("late")
     code, out, _ = run("check")
     lines = out.splitlines()
@@ -353,7 +353,7 @@ def test_what_start_cannot_read_is_2(words: list[str], run: Run) -> None:
     assert not ROOT.exists()
 
 
-def test_start_below_a_session_that_is_not_there_is_10(run: Run, session: str) -> None:
+def test_start_below_a_missing_session_exits_with_10(run: Run, session: str) -> None:
     assert run("work", "start", "--parent", "nobody").code == 10
     assert len(list(ROOT.iterdir())) == 1
 

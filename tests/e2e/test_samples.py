@@ -61,7 +61,7 @@ def test_there_is_something_to_expect(rows: dict[str, dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("key", expected())
-def test_the_list_says_what_is_there(rows: dict[str, dict[str, Any]], key: str) -> None:
+def test_the_list_has_all_sample_sessions(rows: dict[str, dict[str, Any]], key: str) -> None:
     session = expected()[key]
     row = rows[session["id"]]
     assert row["path"] == str(SAMPLES / session["dir"])

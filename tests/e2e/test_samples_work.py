@@ -103,7 +103,7 @@ def test_a_session_is_reported_as_the_original_does(ask: Ask, command: str, key:
 
 
 @pytest.mark.parametrize("key", ANY)
-def test_every_event_of_the_original_stands_in_the_timeline(ask: Ask, key: str) -> None:
+def test_the_timeline_has_every_event_of_the_original(ask: Ask, key: str) -> None:
     theirs = list(entries(printed(f"timeline_{key}")))
     ours = list(entries(lines_of(ask("timeline", id_of(key)))))
     assert [entry for entry in theirs if entry not in ours] == []

@@ -101,7 +101,7 @@ def test_every_error_is_on_the_face() -> None:
     assert raised <= set(FACE)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Sessions'"):
         sessionary.Sessions  # noqa: B018
 

@@ -67,7 +67,7 @@ def test_a_release_moves_the_notes_and_sets_the_version(copy: Path) -> None:
     assert package == '"""Docstring."""\n\n__version__ = "0.2.0"\nNAME = __name__\n'
 
 
-def test_the_next_release_stands_above_the_last(copy: Path) -> None:
+def test_the_next_release_is_above_the_last(copy: Path) -> None:
     assert release(copy, "0.2.0", "--date", "2026-05-04").returncode == 0
     (copy / "changes" / "more.fixed.md").write_text("More.\n", "utf-8")
     assert release(copy, "0.2.1", "--date", "2026-06-04").returncode == 0

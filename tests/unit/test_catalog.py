@@ -187,9 +187,7 @@ def lie_about(home: Path, cache: Path, session_id: str) -> None:
     catalog._store(layout.name, str(home), [_Read(_Row(row.fingerprint, lie), None)], [])
 
 
-def test_a_list_believes_what_is_remembered_and_a_check_does_not(
-    home: Path, cache: Path, listed: Listed
-) -> None:
+def test_a_list_uses_the_catalogue_and_a_check_does_not(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     listed()
     lie_about(home, cache, "one")
@@ -285,7 +283,7 @@ def test_what_could_not_be_read_is_not_remembered(home: Path, cache: Path) -> No
 
 
 @pytest.mark.parametrize(("age", "kept"), [(MTIME_GRACE - 0.5, False), (MTIME_GRACE + 0.5, True)])
-def test_only_what_was_left_alone_for_a_while_is_remembered(home: Path, age: float, kept: bool) -> None:
+def test_only_settled_sessions_are_stored_in_the_catalogue(home: Path, age: float, kept: bool) -> None:
     folder = make(home, "one")
     newest = max(path.stat().st_ctime for path in (folder, *folder.iterdir()))
     layout = AmplifierLayout(home, now=lambda: newest + age)
@@ -438,7 +436,7 @@ def test_whatever_happens_the_answer_is_that_of_a_fresh_read(
 # It is never in the way
 
 
-def test_a_damaged_catalogue_is_not_believed(home: Path, cache: Path, listed: Listed) -> None:
+def test_a_damaged_catalogue_is_not_used(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one", name="Title")
     make(home, "two")
     expected = listed()

@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return store(tmp_path, LOGIN, [])
 
 
-def test_what_is_there_and_what_is_added(tmp_path: Path, path: Path) -> None:
+def test_existing_and_added_messages(tmp_path: Path, path: Path) -> None:
     path.write_text(LINES[0])
     seen: list[str] = []
     stop = threading.Event()

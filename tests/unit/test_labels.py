@@ -23,7 +23,7 @@ def name(folder: str, text: str, fs: Fs = OS_FS, ref: SessionRef = REF) -> Label
     return Labels(fs, folder).change(ref, lambda one: replace(one, name=text))
 
 
-def test_a_change_returns_what_was_before(tmp_path: Path) -> None:
+def test_a_change_returns_the_previous_value(tmp_path: Path) -> None:
     assert name(str(tmp_path), "a").name is None
     assert name(str(tmp_path), "b").name == "a"
     assert Labels(folder=str(tmp_path)).of(REF) == Label("codex", "one", "b")

@@ -90,7 +90,7 @@ def test_the_words_of_a_message(content: Any, text: str) -> None:
     assert text_of({"role": "assistant", "content": content}) == text
 
 
-def test_amplifier_calls_stand_in_the_list_and_in_blocks_and_count_once() -> None:
+def test_a_call_in_the_list_and_in_a_block_counts_once() -> None:
     message = {
         "role": "assistant",
         "content": [

@@ -30,7 +30,7 @@ TALK: list[Any] = [
 ]
 
 
-def test_transcript_begin_where_a_user_speaks() -> None:
+def test_turns_begin_at_messages_of_the_user() -> None:
     assert boundaries(TALK) == [2, 6]
     assert boundaries([]) == []
 
@@ -105,7 +105,7 @@ def test_long_texts_are_cut() -> None:
 
 
 @pytest.mark.parametrize("turn", [0, 3])
-def test_no_summary_of_a_turn_that_is_not_there(turn: int) -> None:
+def test_a_missing_turn_has_no_summary(turn: int) -> None:
     with pytest.raises(Invalid, match=rf"^Turn {turn} out of range \(1-2\)$"):
         turn_summary(TALK, turn)
 

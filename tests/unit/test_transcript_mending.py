@@ -153,7 +153,7 @@ def test_the_last_turn_gets_an_end_only_if_that_is_wanted() -> None:
     assert diagnosis_of(messages)["status"] == "healthy"
 
 
-def test_a_user_who_speaks_beside_the_results_needs_no_end() -> None:
+def test_a_user_text_beside_results_needs_no_closing_message() -> None:
     talk = [user(), anthropic("a"), answered("a", text="stop"), user("and"), said()]
     assert mend(talk).changes == []
 
@@ -168,7 +168,7 @@ def test_a_result_without_a_call_goes() -> None:
     ]
 
 
-def test_a_second_result_goes_and_the_first_stays() -> None:
+def test_a_second_result_is_removed_and_the_first_kept() -> None:
     messages, changes = done([user(), amplifier("a"), tool("a", "one"), tool("a", "two"), said()])
     assert messages == [user(), amplifier("a"), tool("a", "one"), said()]
     assert changes == [(3, "dropped_result", ("a",))]

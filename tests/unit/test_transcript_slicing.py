@@ -75,7 +75,7 @@ def test_the_shape_is_that_of_the_conversation() -> None:
     assert slice_to_turn(later, 1)[2]["tool_call_id"] == "b"
 
 
-def test_a_made_up_result_goes_behind_those_of_its_siblings() -> None:
+def test_a_synthetic_result_follows_those_of_its_siblings() -> None:
     kept = slice_to_turn([user(), amplifier("a", "b", "c"), tool("c"), tool("a")], 1)
     assert [each.get("tool_call_id") for each in kept[2:]] == ["c", "a", "b"]
 

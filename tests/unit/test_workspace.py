@@ -179,7 +179,7 @@ def test_the_path_of_a_folder_names_its_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "x" * 300, "a/b", "../x", "*"])
-def test_what_is_not_there(tmp_path: Path, name: str) -> None:
+def test_missing_sessions(tmp_path: Path, name: str) -> None:
     with pytest.raises(NotFound):
         make(tmp_path, ROOT).find(name)
 

@@ -58,12 +58,12 @@ def test_a_call_shows_its_most_significant_arguments(arguments: Any, reported: s
         ([{"type": "text", "text": "one"}, {"type": "image"}], False, ["▸ tool", "  │ one", "  │ [image]"]),
     ],
 )
-def test_a_result_stands_below_its_call(content: Any, is_error: bool, lines: list[str]) -> None:
+def test_a_result_is_shown_below_its_call(content: Any, is_error: bool, lines: list[str]) -> None:
     result = {"role": "tool", "tool_call_id": "t", "content": content, "is_error": is_error}
     assert [line for line in page(call({}), result) if line.startswith(("▸", "  │"))] == lines
 
 
-def test_results_that_come_in_another_order_stand_below_their_own_calls() -> None:
+def test_results_in_another_order_are_shown_below_their_calls() -> None:
     calls: list[dict[str, Any]] = [{"id": name, "tool": name, "arguments": {}} for name in ("a", "b", "c")]
     answers = [{"role": "tool", "tool_call_id": name, "content": f"of {name}"} for name in ("b", "a")]
     lines = page(
@@ -110,7 +110,7 @@ def test_silent_entries_take_one_line_each_unless_all_is_wanted() -> None:
     ]  # fmt: skip
 
 
-def test_a_user_without_words_is_shown_by_what_was_sent() -> None:
+def test_a_user_message_without_text_shows_its_parts() -> None:
     assert page({"role": "user", "content": [{"type": "image"}, {"type": "file"}]})[-1] == "[image] [file]"
     assert page({"role": "user"})[-1] == "(no text)"
 
@@ -127,7 +127,7 @@ def test_what_comes_before_the_first_message_shown_is_not_rendered() -> None:
     assert list(Page(80, full=False, now=NOW, first=1).lines(messages)) == ["▸ bash  make", "  │ done"]
 
 
-def test_what_is_outside_of_the_conversation_stands_between_two_lines() -> None:
+def test_messages_outside_the_conversation_are_between_two_rules() -> None:
     call = Message("assistant", AGENT, (ToolCall("t1", "bash", {"command": "make"}),))
     left = Message("assistant", AGENT, (ToolCall("t2", "bash", {"command": "ls"}),))
     result = Message("tool", TOOL, (ToolResult("t1", "ok"),))

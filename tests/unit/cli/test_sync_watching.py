@@ -26,7 +26,7 @@ def test_a_signal_in_any_moment_of_a_wait_ends_it() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_what_was_said_before_is_not_waited_for() -> None:
+def test_earlier_events_do_not_delay_the_wait() -> None:
     with Stop() as stop:
         stop.set()
         stop.set()

@@ -351,7 +351,7 @@ def test_deep_objects_and_deep_cycles_end() -> None:
     assert text.count('{"inner": ') == 400
 
 
-def test_forms_made_on_the_way_are_never_taken_for_a_cycle() -> None:
+def test_temporary_values_are_not_mistaken_for_a_cycle() -> None:
     # Each model makes a dict that is freed at once: the next one may be given the same id.
     value = nest(100, [Model({"n": number}) for number in range(200)])
     _, text = depth_of(sanitize(value))

@@ -63,7 +63,7 @@ def test_a_comment_is_distinguished_from_text(data: bytes, comments: list[str]) 
     assert comments_of(data) == comments
 
 
-def test_a_value_that_is_there_already_changes_no_byte() -> None:
+def test_setting_the_current_value_changes_no_byte() -> None:
     assert edit_yaml(EDITED, load_yaml(EDITED)) is EDITED
     odd = b"{b: 1,   a: 'x'}"
     assert edit_yaml(odd, {"a": "x", "b": 1}) is odd
@@ -176,7 +176,7 @@ def test_an_entry_in_front_moves_no_comment_of_the_others() -> None:
     assert b"- iteration: 1      # the first one" in data
 
 
-def test_what_a_new_text_looks_like_does_not_matter() -> None:
+def test_any_new_text_is_accepted() -> None:
     data, value = changed(
         EDITED, lambda v: v["session"].update({"yes": "no", "x": {"on": ["12:30", "a # b"]}})
     )

@@ -43,7 +43,7 @@ def test_a_home_is_put_in_front(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         lambda path: rewind(path, 1),
     ],
 )
-def test_a_home_that_is_not_there_is_reported(
+def test_a_missing_home_is_reported(
     use: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

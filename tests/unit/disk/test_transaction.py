@@ -184,7 +184,7 @@ def test_lines_that_others_add_while_it_is_done_stay(folder: Path) -> None:
     assert found.count(b"\n") == 1 + 2 + fs.count
 
 
-def test_what_somebody_stored_after_the_commit_is_not_written_over(folder: Path) -> None:
+def test_a_file_stored_after_the_commit_is_not_overwritten(folder: Path) -> None:
     fs = FaultFs(plan=Fault("rename", 2, "kill"))
     with pytest.raises(Killed):
         change(folder, fs)
@@ -229,7 +229,7 @@ def test_a_description_that_cannot_be_read_is_put_out_of_the_way(folder: Path) -
     assert state(folder) == NEW
 
 
-def test_a_file_that_was_not_there_is_taken_away_again(folder: Path) -> None:
+def test_undo_removes_a_file_that_did_not_exist_before(folder: Path) -> None:
     (folder / "one").unlink()
     carry_out(OS_FS, str(folder), "make", [Whole("one", (b"x",))], facts={}, now=NOW)
     carry_out(OS_FS, str(folder), "take", [Whole("one", None)], facts={}, now=NOW)

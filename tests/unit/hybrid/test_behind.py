@@ -91,7 +91,7 @@ def test_making_a_store_makes_no_request(machine: Make) -> None:
     assert not (one.sessions.parents[3] / "state").exists()
 
 
-def test_a_bulk_goes_by_itself(machine: Make) -> None:
+def test_a_bulk_is_sent_without_a_call(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     one.write("hello")
     one.write(BULK)
@@ -137,9 +137,7 @@ def _same(remote: Remote) -> Remote:
     return remote
 
 
-def test_what_could_not_be_sent_is_reported_in_the_result_and_goes_later(
-    machine: Make, server: MemoryServer
-) -> None:
+def test_a_failed_upload_is_reported_and_retried_later(machine: Make, server: MemoryServer) -> None:
     dead = Refusing(lambda: None)
     remotes: list[Remote] = [dead]
 
@@ -266,7 +264,7 @@ def log_of(machine: Machine, session: str = "s") -> Path:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_an_appended_event_goes_by_itself_where_logs_are_carried(machine: Make, before: bool) -> None:
+def test_an_appended_event_is_sent_if_logs_are_synced(machine: Make, before: bool) -> None:
     one, two = (machine(name, event_logs=True) for name in ("one", "two"))
     one.write("hello")
     if before:
@@ -295,7 +293,7 @@ def test_an_appended_event_is_ignored_where_logs_are_not_carried(machine: Make) 
         assert one.store.unsent == []
 
 
-def test_what_others_have_logged_goes_when_the_store_is_closed(machine: Make) -> None:
+def test_close_sends_events_of_other_programs(machine: Make) -> None:
     one, two = (machine(name, event_logs=True) for name in ("one", "two"))
     one.write("hello")
     one.sync()
@@ -492,7 +490,7 @@ def test_where_the_memory_is_stored(
     assert (folder / "device").exists()
 
 
-def test_what_goes_wrong_behind_the_back_is_logged_without_a_word_of_it(
+def test_background_errors_are_logged_without_session_content(
     machine: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "sessionary")

@@ -236,7 +236,7 @@ def test_projects_of_other_names_are_none_of_its_business(
     assert one.sync().unchanged == 1
 
 
-def test_a_store_in_any_folder_meets_another_of_the_same_project(
+def test_stores_in_different_folders_share_a_project(
     tmp_path: Path, server: MemoryServer, machine: Make
 ) -> None:
     with (
@@ -308,7 +308,7 @@ def clone(root: Path, name: str, origin: str) -> Path:
     return folder
 
 
-def test_clones_of_a_repository_are_one_project_wherever_they_lie(
+def test_clones_of_a_repository_are_one_project_in_any_folder(
     tmp_path: Path, server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def store(home: str, folder: Path) -> HybridSessionStore:

@@ -299,7 +299,7 @@ def test_a_copy_of_a_work_session_is_merged(work: tuple[Path, str]) -> None:
     assert [one for one in layout.check(ref) if one.code == "conflict_copy"] == []
 
 
-def test_the_lines_of_two_ledgers_are_merged_and_none_is_a_consumer(work: tuple[Path, str]) -> None:
+def test_lines_of_two_ledgers_are_merged_without_a_consumer(work: tuple[Path, str]) -> None:
     layout, ref = work_ref(work)
     with Mailbox(ref.locator) as box:
         assert box.consume(lambda crumb: {}).applied == 1

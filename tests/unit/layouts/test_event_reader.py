@@ -485,13 +485,13 @@ def test_a_path_finds_its_value(tmp_path: Path, path: str, value: object, odd: b
     ],
 )
 @pytest.mark.parametrize("odd", [b"", b', "odd": NaN'])
-def test_a_path_that_is_not_there_is_left_out(tmp_path: Path, path: str, odd: bytes) -> None:
+def test_a_missing_path_is_left_out(tmp_path: Path, path: str, odd: bytes) -> None:
     reader = EventReader(log(tmp_path, line(RECORD)[:-1] + odd + b"}"))
     assert list(reader.fields([path, "event"])) == [{"event": "e"}]
     assert reader.problems == []
 
 
-def test_paths_may_lie_in_one_another(tmp_path: Path) -> None:
+def test_paths_may_be_nested(tmp_path: Path) -> None:
     paths = ["data.usage", "data.usage.cost", "data.messages.1", "data.messages.0.role", "event"]
     (found,) = EventReader(log(tmp_path, RECORD)).fields(paths)
     assert found == {

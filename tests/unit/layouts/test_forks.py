@@ -138,7 +138,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("line", ODD)
-def test_the_outer_id_is_exchanged_wherever_it_stands(session: Path, line: bytes) -> None:
+def test_the_outer_id_is_replaced_in_any_position(session: Path, line: bytes) -> None:
     (session / "events.jsonl").write_bytes(line + b"\n")
     fork(session, new_session_id="new")
     assert event_lines(session.parent / "new") == as_fork([json.loads(line)], "new")

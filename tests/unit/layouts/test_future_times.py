@@ -59,7 +59,7 @@ def test_a_time_after_the_clock_is_a_note_and_the_files_count(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_clock_that_is_ahead_by_a_minute_is_believed(kind: str, device: PolicyDevice) -> None:
+def test_a_time_one_minute_ahead_is_accepted(kind: str, device: PolicyDevice) -> None:
     soon = (datetime.now(UTC) + timedelta(minutes=1)).replace(microsecond=0)
     say(device, kind, soon)
     layout = recipient(kind, device.project)

@@ -24,7 +24,7 @@ def test_the_examples_survive_a_save_to_the_byte(tmp_path: Any) -> None:
     assert store.load(ID) == (transcript, metadata)
 
 
-def test_the_examples_are_read_where_they_lie(tmp_path: Any) -> None:
+def test_the_examples_are_read_in_place(tmp_path: Any) -> None:
     folder = tmp_path / ID
     folder.mkdir()
     for name in ("transcript.jsonl", "metadata.json"):

@@ -110,7 +110,7 @@ class Closed(OsFs):
 # What is found
 
 
-def test_a_home_that_is_not_there_has_no_sessions(home: Path) -> None:
+def test_a_missing_home_has_no_sessions(home: Path) -> None:
     layout: Layout = AmplifierLayout(home)
     assert list(layout.discover()) == []
     assert list(summaries(layout)) == []
@@ -553,7 +553,7 @@ def test_leftovers_of_a_killed_writer(home: Path, make: Make, name: str) -> None
     )
 
 
-def test_records_that_are_there_twice_are_noted_by_the_check_alone(home: Path, make: Make) -> None:
+def test_duplicate_records_are_reported_only_by_check(home: Path, make: Make) -> None:
     make(files={"transcript.jsonl": lines(HELLO, ANSWER, ANSWER)})
     assert only(AmplifierLayout(home)).problems == []
     assert codes(check(home)) == [("duplicate_record", "note")]

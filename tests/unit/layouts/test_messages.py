@@ -76,7 +76,7 @@ def test_nothing_is_dropped_that_json_can_hold() -> None:
     assert message["at"] is MOMENT
 
 
-def test_the_text_of_a_thinking_block_stands_beside_it() -> None:
+def test_the_text_of_a_thinking_block_is_stored_beside_it() -> None:
     block = {"text": "hm", "signature": "s"}
     assert clean_dict({"thinking_block": block}) == {"thinking_block": block, "thinking_text": "hm"}
     as_object = clean_dict({"thinking_block": SimpleNamespace(text="hm", signature="s")})
@@ -104,7 +104,7 @@ def test_what_is_stored_is_stored_again_as_it_is(message: dict[str, Any]) -> Non
         assert isinstance(json.loads(encode_line(clean)), dict)
 
 
-def test_an_object_speaks_through_model_dump() -> None:
+def test_an_object_is_encoded_by_model_dump() -> None:
     dumped = {"role": "user", "content": "x"}
     assert as_dict(Model(dumped)) is dumped
     assert as_dict(dumped) is dumped

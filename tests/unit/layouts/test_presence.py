@@ -44,7 +44,7 @@ def test_a_session_that_was_left_alone_is_not_open(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"transcript.jsonl"}, "asking leaves no trace"
 
 
-def test_a_session_that_somebody_has_open_is(folder: Path) -> None:
+def test_a_session_held_by_another_program_is_open(folder: Path) -> None:
     one, two = Presence(), Presence()
     one.enter(str(folder))
     two.enter(str(folder))
@@ -62,7 +62,7 @@ def test_who_is_forgotten_is_not_present_any_more(folder: Path) -> None:
     assert why(folder) is None
 
 
-def test_entering_twice_and_leaving_what_was_not_entered_are_nothing(folder: Path) -> None:
+def test_entering_twice_and_leaving_unentered_have_no_effect(folder: Path) -> None:
     presence = Presence()
     presence.leave(str(folder))
     presence.enter(str(folder))
@@ -88,7 +88,7 @@ def test_not_more_sessions_are_held_than_descriptors_should_be(tmp_path: Path) -
     assert held == folders[2:]
 
 
-def test_what_was_written_a_moment_ago_is_open_until_it_was_left_alone_long_enough(folder: Path) -> None:
+def test_a_recently_written_session_is_open_until_it_is_quiet(folder: Path) -> None:
     written(folder, NOW - 29)
     assert why(folder) == "it was changed a moment ago"
     assert why(folder, quiet=10) is None

@@ -141,7 +141,7 @@ def test_paths_within_one_another(tmp_path: Path, said: str, old: str, new: str,
     assert metadata(sessions(tmp_path, new) / "s")["working_dir"] == then
 
 
-def test_the_trash_goes_along_and_undo_finds_it(tmp_path: Path) -> None:
+def test_the_trash_moves_too_and_undo_finds_it(tmp_path: Path) -> None:
     make(tmp_path, "gone", working_dir=OLD)
     make(tmp_path, "here", working_dir=OLD)
     SessionStore(sessions(tmp_path, OLD)).delete("gone")
@@ -172,7 +172,7 @@ def test_a_list_shows_them_in_the_same_order_as_before(tmp_path: Path) -> None:
     assert SessionStore(sessions(tmp_path, NEW)).list_sessions() == ["c", "a", "d", "b"]
 
 
-def test_metadata_that_cannot_be_read_goes_along_as_it_is(tmp_path: Path) -> None:
+def test_unreadable_metadata_is_moved_unchanged(tmp_path: Path) -> None:
     folder = make(tmp_path, "s")
     (folder / "metadata.json").write_bytes(b'{"working_dir": "/home')
     move = plan(tmp_path, path_slug(OLD), NEW, old=OLD)

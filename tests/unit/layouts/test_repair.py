@@ -331,7 +331,7 @@ def cases() -> list[str]:
 
 @pytest.mark.lane("samples")
 @pytest.mark.parametrize("name", cases())
-def test_a_damaged_file_comes_back_as_its_case_says(name: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_repaired_as_its_case_states(name: str, tmp_path: Path) -> None:
     case: dict[str, Any] = json.loads((CASES / name / "CASE.json").read_text("utf-8"))
     session = tmp_path / "s"
     session.mkdir()

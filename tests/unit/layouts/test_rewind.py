@@ -60,7 +60,7 @@ def test_the_last_turn_is_where_the_session_is(session: Path) -> None:
 
 
 @pytest.mark.parametrize("to_turn", [-1, 4])
-def test_a_turn_that_is_not_there(session: Path, to_turn: int) -> None:
+def test_a_missing_turn(session: Path, to_turn: int) -> None:
     before = read(session)
     with pytest.raises(Invalid, match=rf"Turn {to_turn} out of range. Valid range: 0-3"):
         rewind(session, to_turn)
@@ -143,7 +143,7 @@ def test_one_span_over_the_whole_session_says_nothing(tmp_path: Path) -> None:
     assert read(session)[2] == lines(events[:1])
 
 
-def test_a_prompt_that_was_never_saved_goes_too(tmp_path: Path) -> None:
+def test_an_unsaved_prompt_is_removed_too(tmp_path: Path) -> None:
     lost = events_of(4, "never answered")[:2]
     session = write_session(tmp_path / ID, events=[*EVENTS, *lost])
     assert rewind(session, 2).events_dropped == 9
@@ -199,7 +199,7 @@ def test_a_session_without_events_or_count(tmp_path: Path) -> None:
     assert not (session / "events.jsonl").exists()
 
 
-def test_the_backup_no_longer_brings_back_what_was_dropped(session: Path) -> None:
+def test_the_backup_does_not_restore_dropped_messages(session: Path) -> None:
     backup = session / "transcript.jsonl.backup"
     backup.write_bytes(lines(MESSAGES))
     rewind(session, 1)

@@ -80,7 +80,7 @@ def test_constructor_takes_text_and_makes_no_folder(tmp_path: Any, monkeypatch: 
     assert store.list_sessions() == []
 
 
-def test_save_and_load_give_back_what_was_given(store: Any) -> None:
+def test_load_returns_what_was_saved(store: Any) -> None:
     messages = [
         say("hi", timestamp=WHEN),
         say(None, "assistant", timestamp=WHEN, tool_calls=[{"id": 1, "x": [None, 2]}]),
@@ -140,7 +140,7 @@ def test_ids_that_could_not_be_found_again_are_refused_with_the_reason(
     assert not base.exists()
 
 
-def test_an_odd_id_that_is_there_is_still_served(store: Any, base: Any) -> None:
+def test_an_existing_odd_id_is_still_readable(store: Any, base: Any) -> None:
     (base / " x").mkdir(parents=True)
     (base / " x" / "transcript.jsonl").write_text('{"role": "user", "content": "old"}\n')
     store.append(" x", [say("new")])
@@ -564,7 +564,7 @@ def test_repeated_lines_do_not_mislead_the_filling(store: Any, base: Any) -> Non
     assert [p.code for p in report.problems] == ["bad_json"]
 
 
-def test_what_was_cut_by_hand_is_not_put_back(store: Any, base: Any, grown: Any) -> None:
+def test_lines_removed_by_hand_are_not_restored(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 1, b"<<<<<<< HEAD")
     assert texts(store) == ["m0", "m2", "m3"]
 
@@ -806,7 +806,7 @@ def test_undo_refuses_to_overwrite(store: Any) -> None:
     assert texts(store, "a") == ["new"]
 
 
-def test_erase_is_for_good_and_a_session_can_be_made_anew(store: Any, base: Any) -> None:
+def test_erase_is_permanent_and_the_id_is_free_again(store: Any, base: Any) -> None:
     store.save("a", [say("old")], META)
     store.delete("a", erase=True)
     with pytest.raises(NotFound):

@@ -45,7 +45,7 @@ def test_only_the_files_of_a_session_are_its_parts(home: Path) -> None:
     ] * 4
 
 
-def test_what_is_not_there_cannot_be_held(home: Path) -> None:
+def test_a_missing_session_cannot_be_locked(home: Path) -> None:
     layout = AmplifierSyncLayout(home)
     with pytest.raises(NotFound), layout.lock(layout.place("-p", "two")):
         pass

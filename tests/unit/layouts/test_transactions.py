@@ -102,7 +102,7 @@ def test_the_backup_is_put_in_place_and_back(session: Path) -> None:
     assert (session / "transcript.jsonl").read_bytes() == lines(MESSAGES)
 
 
-def test_a_transcript_that_is_gone_comes_back_and_goes_again(session: Path) -> None:
+def test_undo_restores_a_missing_transcript_and_undoes_that(session: Path) -> None:
     (session / "transcript.jsonl").rename(session / "transcript.jsonl.backup")
     assert restore_backup(session).messages_after == 12
     assert (session / "transcript.jsonl").read_bytes() == lines(MESSAGES)
@@ -278,7 +278,7 @@ def test_undo_takes_back_whatever_came_last(tmp_path: Path, clock: Iterator[date
         store.undo("c")
 
 
-def test_a_deleted_session_comes_back_with_its_way_back(tmp_path: Path, clock: Iterator[datetime]) -> None:
+def test_a_restored_session_keeps_its_undo_history(tmp_path: Path, clock: Iterator[datetime]) -> None:
     session = write_session(tmp_path / "sessions" / ID)
     store = SessionStore.with_fs(OsFs(), session.parent, now=lambda: next(clock))
     store.rewind(ID, 1)

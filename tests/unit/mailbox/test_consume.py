@@ -91,7 +91,7 @@ def test_messages_are_applied_in_the_order_of_their_times_whatever_their_depth(t
     assert prompts(tmp_path) == ["1.0", "1.1", "2.0", "3.0"]
 
 
-def test_what_was_applied_is_not_applied_again_by_anybody(tmp_path: Path) -> None:
+def test_no_consumer_applies_a_message_twice(tmp_path: Path) -> None:
     put(tmp_path, "a")
     mailbox = Mailbox(tmp_path)
     assert mailbox.consume(echo).applied == 1
@@ -235,7 +235,7 @@ def test_a_result_that_is_neither_dict_nor_none_is_a_failed_attempt(tmp_path: Pa
     assert (report.applied, report.pending) == (0, 1)
 
 
-def test_an_interrupt_ends_the_call_and_what_was_handled_is_written_down(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_call_and_keeps_handled_results(tmp_path: Path) -> None:
     for number in range(3):
         put(tmp_path, str(number), number=number)
 
@@ -414,7 +414,7 @@ def test_a_depth_that_the_folder_and_the_message_tell_differently_is_noted(tmp_p
 # -- the ledger, damaged and restored
 
 
-def test_what_somebody_wrote_into_the_log_while_the_handler_ran_is_not_written_again(tmp_path: Path) -> None:
+def test_a_line_written_during_the_handler_is_not_repeated(tmp_path: Path) -> None:
     put(tmp_path, "a", number=1)
     put(tmp_path, "b", number=2)
 
@@ -679,7 +679,7 @@ def test_pending_and_status_leave_no_trace(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_status_reports_how_a_consumer_stands(tmp_path: Path) -> None:
+def test_status_reports_the_state_of_a_consumer(tmp_path: Path) -> None:
     put(tmp_path, "good", number=1)
     poison = put(tmp_path, "poison", number=2)
     mailbox = Mailbox(tmp_path)
@@ -694,7 +694,7 @@ def test_a_consumer_that_cannot_be_a_file_name_is_refused(name: str, tmp_path: P
         Mailbox(tmp_path, name)
 
 
-def test_a_session_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_session_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         Mailbox(tmp_path / "gone")
 

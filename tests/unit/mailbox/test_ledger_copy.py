@@ -81,7 +81,7 @@ def test_restoring_puts_the_lines_back_with_their_results(session: Path) -> None
     assert prompts(session) == ["a", "b", "c"]
 
 
-def test_what_was_applied_since_stays_when_the_rest_comes_back(session: Path) -> None:
+def test_restoring_lost_lines_keeps_later_ones(session: Path) -> None:
     """On the other branch somebody has applied messages too, with another state folder."""
     applied(session, "a", "b")
     go_back(session, 1)
@@ -182,9 +182,7 @@ def test_lines_that_came_by_another_way_are_copied_too(session: Path) -> None:
     assert prompts(session) == ["a", "b", "c"]
 
 
-def test_what_another_process_applies_meanwhile_is_not_a_ledger_that_went_back(
-    session: Path, tmp_path: Path
-) -> None:
+def test_lines_of_another_process_are_not_a_ledger_loss(session: Path, tmp_path: Path) -> None:
     """It comes into the ledger and the copy after the first one has read the ledger, and before it reads the copy."""
     state = str(tmp_path / "state")
     first = Mailbox.with_fs(OS_FS, session, shared=True, state=state)

@@ -108,9 +108,7 @@ def test_the_store_lists_the_others_and_reports_it(make: Callable[[Path], None],
 
 
 @pytest.mark.parametrize("name", ["session.json", "log.jsonl", "attempts.work.jsonl"])
-def test_a_consumer_that_cannot_know_what_it_has_applied_says_so_and_applies_nothing(
-    name: str, tmp_path: Path
-) -> None:
+def test_an_unreadable_log_is_reported_and_nothing_is_applied(name: str, tmp_path: Path) -> None:
     put(tmp_path, "good", number=2)
     pipe(tmp_path / name)
     called: list[str] = []

@@ -63,7 +63,7 @@ def test_it_is_applied_by_the_next_call_of_the_same_mailbox(shared: bool, slow: 
     assert mailbox.consume(echo).applied == 0
 
 
-def test_a_mailbox_that_only_looks_sees_it_too(slow: Slow, tmp_path: Path) -> None:
+def test_a_read_only_mailbox_sees_it_too(slow: Slow, tmp_path: Path) -> None:
     Mailbox(tmp_path).consume(echo)
     mailbox = Mailbox(tmp_path)
     assert mailbox.pending() == []

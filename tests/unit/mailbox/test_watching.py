@@ -337,9 +337,7 @@ def test_a_forked_child_lists_for_itself_and_steals_nothing(tmp_path: Path) -> N
 # -- the loop
 
 
-def test_the_loop_applies_what_waits_and_what_comes_until_it_is_stopped(
-    tmp_path: Path, together: Any
-) -> None:
+def test_the_loop_applies_pending_and_new_messages_until_stopped(tmp_path: Path, together: Any) -> None:
     session = WorkStore(tmp_path).create("work_task")
     folder = tmp_path / session.session_id
     put(folder, "old", number=1)

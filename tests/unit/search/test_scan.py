@@ -323,7 +323,7 @@ def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
         b'{"a":\n{"role":"user","content":"race"}\n}',
     ],
 )
-def test_a_line_that_only_looks_like_a_record_is_not_counted(put: Put, line: bytes) -> None:
+def test_a_line_that_resembles_a_record_is_not_counted(put: Put, line: bytes) -> None:
     place = put(lines(said("race"), MANY) + line + b"\n" + lines(MANY, said("race")))
     assert indexes(query("race"), place) == [0, 3] == list(by_reading_everything(place, "race", False))
 
@@ -496,7 +496,7 @@ def test_little_and_one_core_take_no_threads(
     assert list(prefilter.looked_ahead(items, never)) == [(item, False) for _, item in items]
 
 
-def test_what_was_passed_is_reported_as_it_goes(put: Put) -> None:
+def test_progress_is_reported_during_the_search(put: Put) -> None:
     places = [put(lines(said("race")), "a"), put(lines(said("no")), "b")]
     passed: list[int] = []
     one = Search(query("race"))

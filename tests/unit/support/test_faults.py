@@ -114,7 +114,7 @@ def test_no_handler_for_errors_survives_a_kill() -> None:
     assert not issubclass(Killed, Exception)
 
 
-def test_a_burial_closes_what_was_open_and_frees_its_locks(tmp_path: Path) -> None:
+def test_discarding_a_process_closes_its_files_and_frees_its_locks(tmp_path: Path) -> None:
     fs = FaultFs(OS_FS, Fault("fsync", 1, "kill"))
     fd = opened(fs, tmp_path)
     fs.lock(fd, EXCLUSIVE)

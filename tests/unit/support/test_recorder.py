@@ -118,7 +118,7 @@ def test_an_open_file_is_followed_through_renames_and_loss_of_its_name(tmp_path:
 
 
 @pytest.mark.skipif(not O_TMPFILE, reason="no files without names here")
-def test_a_file_without_a_name_is_there_once_it_is_named(tmp_path: Path) -> None:
+def test_an_unnamed_file_exists_once_it_is_named(tmp_path: Path) -> None:
     fs = RecordingFs(tmp_path)
     fs.mkdir(f"{tmp_path}/d", DIR_MODE)
     for folder, name in ((f"{tmp_path}/d", "d/a"), (str(tmp_path), "b")):
@@ -251,7 +251,7 @@ def test_changes_elsewhere_are_done_and_not_recorded(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "root") == []
 
 
-def test_a_writer_that_goes_around_the_recorder_is_found_out(tmp_path: Path) -> None:
+def test_a_writer_that_bypasses_the_recorder_is_detected(tmp_path: Path) -> None:
     fs = RecordingFs(tmp_path)
     (tmp_path / "smuggled").write_bytes(b"")
     for use in (

@@ -50,7 +50,7 @@ def test_the_acknowledgments_of_a_killed_worker_are_kept() -> None:
     assert worker.process.returncode == -9
 
 
-def test_a_worker_that_fails_is_heard() -> None:
+def test_a_failing_worker_is_reported() -> None:
     worker = start("raise SystemExit('the reason why')")
     with pytest.raises(AssertionError, match="the reason why"):
         worker.finish()

@@ -79,7 +79,7 @@ def test_pulled_sessions_keep_their_order_and_their_age(world: World) -> None:
         assert modified(laptop, session) == modified(desk, session) == ago(days=days)
 
 
-def test_a_session_that_continued_elsewhere_is_as_new_as_it_is_there(world: World) -> None:
+def test_a_pulled_session_keeps_its_time(world: World) -> None:
     desk, laptop = world.devices
     world.say(desk, "one")
     age(desk, "one", ago(days=9))
@@ -170,7 +170,7 @@ def test_times_that_cannot_be_set_stop_no_pull(world: World) -> None:
     assert laptop.files() == desk.files()
 
 
-def test_of_two_continuations_each_keeps_its_time(world: World) -> None:
+def test_both_continuations_keep_their_times(world: World) -> None:
     desk, laptop = world.devices
     world.say(desk, "one")
     push(world, 0)

@@ -86,7 +86,9 @@ def test_a_push_of_what_has_changed_does_not_take_it_for_a_deletion_either(world
 
 
 @pytest.mark.parametrize("then", [lambda device: None, forget_all], ids=["remembered", "forgotten"])
-def test_what_another_device_continues_with_comes_back(then: Callable[[Device], None], world: World) -> None:
+def test_a_session_continued_on_another_device_is_restored(
+    then: Callable[[Device], None], world: World
+) -> None:
     desk, laptop = world.devices
     store(laptop).cleanup_old_sessions(30)
     world.say(desk, "old1")

@@ -37,7 +37,7 @@ class Rounds:
         return batch
 
 
-def test_nothing_goes_while_it_is_written_and_all_of_it_afterwards() -> None:
+def test_nothing_is_sent_during_writes_and_everything_afterwards() -> None:
     rounds = Rounds()
     for _ in range(5):
         rounds.background.touched("a")
@@ -47,7 +47,7 @@ def test_nothing_goes_while_it_is_written_and_all_of_it_afterwards() -> None:
     assert rounds.after(100) is None
 
 
-def test_what_is_written_without_a_pause_goes_late_but_goes() -> None:
+def test_continuous_writes_are_sent_late_but_sent() -> None:
     rounds = Rounds()
     went = []
     for second in range(1, 32):
@@ -57,7 +57,7 @@ def test_what_is_written_without_a_pause_goes_late_but_goes() -> None:
     assert went == [30]
 
 
-def test_a_bulk_goes_at_once_but_not_twice_in_a_moment() -> None:
+def test_a_bulk_is_sent_at_once_but_not_twice_in_a_row() -> None:
     rounds = Rounds()
     rounds.background.touched("a", rules.BULK - 1)
     assert rounds.after(0.1) is None
@@ -132,7 +132,7 @@ def test_what_earlier_programs_left_is_looked_through_last() -> None:
     assert rounds.after(60.0) is None
 
 
-def test_what_somebody_else_has_carried_goes_no_more_unless_it_was_changed_since() -> None:
+def test_a_session_sent_by_another_program_is_not_sent_again_unless_changed() -> None:
     rounds = Rounds()
     rounds.background.touched("a")
     rounds.background.touched("b")
@@ -270,7 +270,7 @@ def test_a_remote_that_fails_at_the_end_is_asked_once() -> None:
     assert deliveries.background.waiting == ["new"]
 
 
-def test_each_exit_begins_somewhere_else_in_what_was_left() -> None:
+def test_each_exit_starts_at_another_unsent_session() -> None:
     names = [f"{number:03}" for number in range(400)]
     orders = set()
     for _ in range(3):

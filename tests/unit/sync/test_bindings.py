@@ -165,7 +165,7 @@ def test_two_folders_and_one_project_wait_for_a_user_and_then_go_apart(a: Machin
     assert b.names(two) == {"2"}
 
 
-def test_what_was_bound_stays_bound_whatever_comes(a: Machine, b: Machine) -> None:
+def test_a_binding_never_changes_by_itself(a: Machine, b: Machine) -> None:
     there = b.folder("deep/app")
     b.say(there, "b", "mine")
     b.push()
@@ -187,7 +187,7 @@ def test_a_folder_that_was_moved_keeps_its_project(a: Machine) -> None:
     assert a.bindings().known() == {str(moved): "folder:app"}
 
 
-def test_a_folder_on_a_disk_that_is_not_there_keeps_its_project(a: Machine) -> None:
+def test_a_folder_on_a_missing_disk_keeps_its_project(a: Machine) -> None:
     work = a.folder("disk/work/app")
     a.say(work, "w", "work")
     a.push()
@@ -227,7 +227,7 @@ def test_rebinding_sends_the_sessions_to_the_other_project_and_deletes_none(a: M
     assert a.names(work) == {"w"}
 
 
-def test_a_folder_whose_own_name_looks_like_a_further_one_is_none(a: Machine) -> None:
+def test_a_folder_name_with_a_hash_suffix_is_not_a_second_folder(a: Machine) -> None:
     odd = a.folder("x/app#00000000")
     a.say(odd, "o", "odd")
     a.push()

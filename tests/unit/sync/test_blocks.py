@@ -53,7 +53,7 @@ def read_back(stored: list[tuple[str, str, bytes]]) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 50))
-def test_what_was_cut_comes_back_byte_by_byte(lines: list[bytes], size: int) -> None:
+def test_blocks_join_to_the_same_bytes(lines: list[bytes], size: int) -> None:
     data = b"\n".join(lines)
     assert read_back(blocks(data, size)) == data
 

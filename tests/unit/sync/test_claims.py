@@ -167,7 +167,7 @@ def test_numbers_at_their_limits_are_none_that_cannot_be(reported: dict[str, Any
 
 
 @pytest.mark.parametrize("size", [5, -1, True])
-def test_a_head_that_speaks_of_another_session_is_not_reported_as_that_one(size: object) -> None:
+def test_a_head_with_another_session_is_not_reported_as_that_session(size: object) -> None:
     with pytest.raises(Corrupt) as caught:
         decode(NAME, json.dumps({**with_part(size=size), "session": "two"}).encode())
     assert caught.value.session is None

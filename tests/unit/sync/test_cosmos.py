@@ -98,7 +98,7 @@ for call in (lambda: remote.read_head("one"), lambda: remote.swap_head("one", b"
 
 
 @pytest.mark.parametrize("tenant", ["", "a!b", "x" * 513])
-def test_a_tenant_that_could_be_taken_for_another_is_refused(tenant: str) -> None:
+def test_an_ambiguous_tenant_is_refused(tenant: str) -> None:
     with pytest.raises(Invalid, match="tenant"):
         CosmosRemote(CosmosConfig("http://127.0.0.1:1", "db", "box"), tenant=tenant)
 
@@ -157,7 +157,7 @@ def test_preparing_leaves_nothing_behind(bench: Bench) -> None:
     assert bench.remote().list_heads().heads == ()
 
 
-def test_the_container_of_somebody_else_is_refused() -> None:
+def test_the_container_of_another_application_is_refused() -> None:
     with CosmosDouble() as double:
         theirs = CosmosRemote(CosmosConfig(double.endpoint, "db", "box"), tenant="me")
         theirs.prepare()

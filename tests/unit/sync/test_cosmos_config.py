@@ -136,7 +136,7 @@ def test_the_environment_goes_before_the_file_value_by_value(tmp_path: Path) -> 
     assert load(tmp_path, FILE, key=other_key) == CosmosConfig(ENDPOINT, "filed", "box", key=other_key)
 
 
-def test_a_key_of_the_file_never_goes_to_another_endpoint(tmp_path: Path) -> None:
+def test_a_key_in_the_file_is_never_sent_to_another_endpoint(tmp_path: Path) -> None:
     assert load(tmp_path, FILE, endpoint=OTHER) == CosmosConfig(OTHER, "filed", "box")
     assert load(tmp_path, FILE, endpoint=ENDPOINT) == CosmosConfig(ENDPOINT, "filed", "box", key=KEY)
 

@@ -65,7 +65,7 @@ def test_a_list_that_begins_anew_forgets_the_other() -> None:
     assert names(recent.merge(0, [])) == ["a"]
 
 
-def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_round() -> None:
+def test_a_newer_head_replaces_the_cached_one_and_not_the_reverse() -> None:
     recent = RecentHeads()
     recent.listed(None, [head("a", 1000), head("b", 1000)], None, NOW)
     found = recent.merge(0, [head("c", 1500), head("a", 2000, b"new")])
@@ -82,7 +82,7 @@ def test_another_version_that_is_stamped_earlier_means_that_everything_is_listed
     assert recent.since(NOW) is None
 
 
-def test_what_was_forgotten_while_it_was_asked_for_is_not_all_there_is() -> None:
+def test_a_cache_cleared_during_a_list_is_not_taken_as_complete() -> None:
     recent = RecentHeads()
     recent.listed(None, [head("a", 1000), head("b", 2000)], None, NOW)
     since = recent.since(NOW)
@@ -122,7 +122,7 @@ def test_the_next_process_continues_from_what_was_listed(tmp_path: Path) -> None
     assert RecentHeads(("me",), cache).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
 
 
-def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_cache_leads_to_a_full_list(tmp_path: Path) -> None:
     cache = CacheFile(str(tmp_path / "heads"))
     RecentHeads(("me",), cache).listed(None, [head("a", 1000)], None, NOW)
     assert RecentHeads(("you",), cache).since(NOW) is None

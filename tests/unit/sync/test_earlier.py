@@ -74,7 +74,7 @@ def test_a_session_that_only_grew_has_one_version(world: World) -> None:
     assert numbers(found(world.devices[0].engine(world.remote()))) == [(0, 0, "present")]
 
 
-def test_what_was_there_before_a_rewind_comes_back_and_what_it_replaces_is_kept(world: World) -> None:
+def test_a_version_before_a_rewind_is_restored_and_the_replaced_one_kept(world: World) -> None:
     lines = rewound(world)
     a = world.devices[0]
     world.say(a, "one", 2)  # not pushed: only the kept file has it

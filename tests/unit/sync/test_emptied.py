@@ -51,7 +51,7 @@ def storms(tmp_path: Path) -> Storms:
     return Storms(tmp_path)
 
 
-def test_a_brainstorm_that_was_emptied_goes_to_the_trash_elsewhere(storms: Storms) -> None:
+def test_an_emptied_brainstorm_is_trashed_on_other_devices(storms: Storms) -> None:
     storms.empty()
     assert ("pull", SyncStatus.TRASHED) in storms.carry(storms.b)
     assert storms.b.storms_there() == []

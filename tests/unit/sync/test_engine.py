@@ -62,7 +62,7 @@ def change_head(world: World, change: Callable[[Any], Any]) -> None:
     assert world.remote().swap_head(record.name, encode(change(head)), record.etag)
 
 
-def test_a_session_goes_there_and_comes_back_byte_by_byte(world: World) -> None:
+def test_a_session_syncs_both_ways_byte_for_byte(world: World) -> None:
     both_have(world)
     assert world.devices[0].files() == world.devices[1].files() != {}
 
@@ -189,7 +189,7 @@ def test_a_trashed_session_goes_to_the_trash_elsewhere_and_is_not_pushed_again(w
     assert push(world, 1).outcomes == push(world, 0).outcomes == []
 
 
-def test_what_is_brought_back_from_the_trash_comes_back_everywhere(world: World) -> None:
+def test_a_session_restored_from_the_trash_is_restored_everywhere(world: World) -> None:
     both_have(world)
     world.devices[0].trash("one")
     push(world, 0)
@@ -200,7 +200,7 @@ def test_what_is_brought_back_from_the_trash_comes_back_everywhere(world: World)
     assert world.devices[0].files() == world.devices[1].files() != {}
 
 
-def test_a_disk_that_is_not_there_deletes_nothing(world: World) -> None:
+def test_a_missing_disk_deletes_nothing(world: World) -> None:
     both_have(world)
     world.devices[0].sessions.rename(world.devices[0].root / "elsewhere")
     assert push(world, 0).outcomes == []
@@ -264,7 +264,7 @@ def test_torn_bytes_here_are_kept_when_the_remote_continues(world: World) -> Non
     assert [kept.read_bytes() for kept in path.parent.glob("*.torn-*")] == [b'{"half']
 
 
-def test_status_reports_how_each_session_stands_and_changes_nothing(world: World) -> None:
+def test_status_reports_the_state_of_each_session_and_changes_nothing(world: World) -> None:
     a, b = world.devices
     for name in ("step", "ahead", "behind", "both"):
         world.say(a, name)

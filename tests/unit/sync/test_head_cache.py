@@ -33,7 +33,7 @@ def test_the_next_process_has_what_was_listed_to_its_end(cache: CacheFile) -> No
     assert after.get("b", "1") == B1
 
 
-def test_another_version_is_not_there_nor_one_without_an_etag(cache: CacheFile) -> None:
+def test_a_cache_of_another_version_or_without_an_etag_is_ignored(cache: CacheFile) -> None:
     kept(cache, A1, B1._replace(version=""))
     after = HeadCache(("me",), cache)
     assert after.get("a", "2") is None
@@ -92,9 +92,7 @@ def test_any_damage_means_that_nothing_is_known(cache: CacheFile) -> None:
 
 
 @pytest.mark.parametrize("value", [[], {"v": 1}, [["a", 1]], 7, [["1", ["a", "text", "1"]]]])
-def test_what_is_whole_but_means_something_else_is_as_if_it_were_not_there(
-    cache: CacheFile, value: Any
-) -> None:
+def test_a_valid_cache_with_other_content_is_ignored(cache: CacheFile, value: Any) -> None:
     HeadCache(("me",), cache)._write(value)
     assert HeadCache(("me",), cache).get("a", "1") is None
 
@@ -121,7 +119,7 @@ def test_what_is_kept_is_for_the_owner_of_the_account_only(cache: CacheFile) -> 
     assert os.stat(cache.path).st_mode & 0o077 == 0
 
 
-def test_of_processes_that_write_at_once_one_stands_whole(cache: CacheFile) -> None:
+def test_concurrent_writers_leave_one_complete_cache(cache: CacheFile) -> None:
     sets = [[A1, B1], [A2], [A2, B1], [A1]]
     barrier = threading.Barrier(len(sets))
 

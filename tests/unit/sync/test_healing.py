@@ -222,7 +222,7 @@ def test_what_is_newer_on_the_remote_is_not_compared(place: Place) -> None:
     assert (found.faults, found.error, "sync pull" in found.note) == ((), None, True)
 
 
-def test_a_pull_distinguishes_what_is_missing_from_what_is_not_there_yet(place: Place) -> None:
+def test_a_pull_distinguishes_lost_blocks_from_late_ones(place: Place) -> None:
     place.begin()
     passed = 0.0
     place.b.passed = lambda: passed

@@ -477,7 +477,7 @@ def test_a_repair_settles_it(world: World) -> None:
     settled(world)
 
 
-def test_a_repair_that_drops_a_line_goes_through_and_says_how_it_is_brought_back(world: World) -> None:
+def test_a_repair_that_drops_a_line_is_synced_with_the_command_that_restores_it(world: World) -> None:
     a, b = world.devices
     flipped(path(a))
     push(world, 0)

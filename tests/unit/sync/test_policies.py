@@ -86,7 +86,7 @@ def test_a_line_without_a_time_stays_behind_the_one_before_it() -> None:
     assert merged.lines == [line(1, "b"), line(2, "a"), line(None, "of a"), b"no json", line(3, "c")]
 
 
-def test_of_two_lines_with_one_key_the_earlier_stands_and_the_other_is_reported() -> None:
+def test_the_earlier_of_two_lines_with_one_key_is_kept_and_the_other_reported() -> None:
     mine, theirs = [line(2, "mine", "m1"), line(3, "x", "m2")], [line(1, "theirs", "m1")]
     assert merge(LEDGER, [], Side("a", mine), Side("b", theirs)) == Merged(
         [line(1, "theirs", "m1"), line(3, "x", "m2")], [line(2, "mine", "m1")]
@@ -427,7 +427,7 @@ def test_a_large_document_is_brought_together_by_what_both_had_last(
         assert (reported["purpose"], reported["status"], reported["metadata"]) == ("new", "paused", large)
 
 
-def test_without_a_memory_of_what_both_had_the_later_document_stands_and_the_other_is_kept(
+def test_without_a_synced_version_the_later_document_leads_and_the_other_is_kept(
     tmp_path: Path, server: MemoryServer
 ) -> None:
     world = world_of(WORK, tmp_path, server)

@@ -42,7 +42,7 @@ def test_a_digit_that_the_disk_has_changed_comes_into_no_head(tmp_path: Path) ->
     assert b.lines("one") == a.lines("one")
 
 
-def test_no_bit_of_what_is_remembered_can_be_another_one(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_the_state_is_detected(tmp_path: Path) -> None:
     server, a = MemoryServer(), Device(tmp_path, "a")
     a.write("one", ["begins"])
     a.engine(server.remote()).push()
@@ -60,7 +60,7 @@ def test_no_bit_of_what_is_remembered_can_be_another_one(tmp_path: Path) -> None
     assert states.agreed(name) == known
 
 
-def test_what_an_earlier_version_remembered_is_believed(tmp_path: Path) -> None:
+def test_the_state_of_an_earlier_version_is_accepted(tmp_path: Path) -> None:
     server, a = MemoryServer(), Device(tmp_path, "a")
     a.write("one", ["begins"])
     a.engine(server.remote()).push()

@@ -18,7 +18,7 @@ class Slow(MemoryRemote):
 
 
 @pytest.mark.parametrize(("kind", "waited"), [(MemoryRemote, []), (Slow, [30.0 + REST])])
-def test_it_waits_until_all_is_settled_and_no_push_relies_on_what_it_put_meanwhile(
+def test_a_removal_waits_until_the_store_is_settled(
     tmp_path: Path, kind: type[MemoryRemote], waited: list[float]
 ) -> None:
     time = [0.0]

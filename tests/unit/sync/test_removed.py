@@ -102,7 +102,7 @@ def test_what_cannot_be_read_proves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", [0, 1])
 @pytest.mark.parametrize("damage", [flip, folder])
-def test_of_two_copies_the_one_that_is_proved_is_given(damage: Damage, damaged: int, tmp_path: Path) -> None:
+def test_the_copy_with_a_valid_proof_is_used(damage: Damage, damaged: int, tmp_path: Path) -> None:
     here = kept(tmp_path)
     runs = [here.begin(EPOCH + timedelta(days=day)) for day in (0, 1)]
     for run in runs:
@@ -132,7 +132,7 @@ def test_a_block_that_is_kept_once_more_is_kept_whole(damage: Damage, tmp_path: 
         damage(*files(tmp_path, BLOCK))
 
 
-def test_a_run_that_is_said_to_be_under_way_and_is_not_there_is_an_unknown_one(tmp_path: Path) -> None:
+def test_a_missing_run_in_progress_is_unknown(tmp_path: Path) -> None:
     here = kept(tmp_path)
     run = here.begin(EPOCH)
     assert here.open_run() == run

@@ -207,7 +207,7 @@ def test_a_device_whose_state_the_remote_never_had_sees_that_both_continued(
     world.check()
 
 
-def test_what_was_taken_back_stays_so_after_a_restore(tmp_path: Path, store: BackedUp) -> None:
+def test_a_rewind_is_kept_after_a_restore(tmp_path: Path, store: BackedUp) -> None:
     world, a, b, _ = three(tmp_path, store)
     everywhere(world, a, b, lines=4)
     store.back_up()

@@ -207,7 +207,7 @@ def inside(text: str, **more: Any) -> Numbered:
     return Numbered(0, 0, Message("user", "person", (Text(text),), **more))
 
 
-def test_what_states_no_parent_follows_what_stands_before_it() -> None:
+def test_a_record_without_a_parent_follows_the_previous_one() -> None:
     shown = document_of(branches_of([inside("a"), aside("b"), aside("c"), inside("d"), aside("e")]))
     assert [(one["number"], one["after"], one["messages"]) for one in shown] == [
         (0, None, 2),

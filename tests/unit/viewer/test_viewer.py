@@ -341,7 +341,7 @@ def test_the_whole_of_a_message_is_one_request_away(client: TestClient, tmp_path
     assert client.get(f"/api/session/{key(client, 'one')}/message/99").status_code == 404
 
 
-def test_damage_stands_where_it_occurs_and_hides_nothing(client: TestClient, tmp_path: Path) -> None:
+def test_damage_is_shown_in_place_and_hides_nothing(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", MESSAGES[:1], tail=b'broken\n{"role": "assistant", "content": "after"}\n')
     first, damage, after = items(client, "one")
     assert first["index"] == 0
@@ -570,9 +570,7 @@ def test_a_problem_goes_when_its_line_is_completed_or_removed(library: Library, 
     stream.close()  # type: ignore[attr-defined]
 
 
-def test_a_line_that_is_damaged_for_good_is_reported_while_following(
-    library: Library, tmp_path: Path
-) -> None:
+def test_a_permanently_damaged_line_is_reported_while_following(library: Library, tmp_path: Path) -> None:
     folder = write(tmp_path, "one", MESSAGES)
     stream = following(library, "one")
     assert [name for name, _ in (next(stream), next(stream))] == ["items", "ready"]

@@ -257,7 +257,7 @@ def test_results_of_parallel_calls_stay_on_the_line(home: Path) -> None:
     assert summary(home, ref).health == "ok"
 
 
-def test_what_stands_before_a_compaction_or_a_missing_parent_is_shown(home: Path) -> None:
+def test_records_before_a_compaction_or_a_missing_parent_are_shown(home: Path) -> None:
     ref = write(
         home,
         record("user", 1, None, "Early"),
@@ -643,7 +643,7 @@ def run(
     return run
 
 
-def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -> None:
+def test_every_reading_command_reads_them_in_place(run: Any, home: Path) -> None:
     write(home, *TALK)
     code, out, _ = run("list")
     assert (code, "Fix the login race" in out, "/home/u/app" in out) == (0, True, True)

@@ -80,7 +80,7 @@ def test_every_code_is_planted() -> None:
     assert {code for code, _ in FAULTS} == set(REFUSED)
 
 
-def test_what_stands_before_a_compaction_or_on_a_left_branch_is_not_sent_again(home: Path) -> None:
+def test_findings_before_a_compaction_or_on_another_branch_are_notes(home: Path) -> None:
     empty = record("user", 6, 5, "")
     compacted = record("user", 7, None, "So far: x", isCompactSummary=True, logicalParentUuid="u6")
     (found,) = check(home, *TALK, empty, compacted)

@@ -1331,7 +1331,7 @@ def run(
 
 
 @pytest.mark.parametrize("zst", [False, True])
-def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path, zst: bool) -> None:
+def test_every_reading_command_reads_them_in_place(run: Any, home: Path, zst: bool) -> None:
     ref = write(home, *TALK)
     if zst:
         compress(ref.path)

@@ -348,7 +348,7 @@ def test_a_fingerprint_changes_with_the_log(home: Path, chat: Chat) -> None:
     assert later.fingerprint(ref(home)) != before
 
 
-def test_a_record_that_is_not_there(home: Path, chat: Chat) -> None:
+def test_a_missing_record(home: Path, chat: Chat) -> None:
     chat.add(user("One"))
     with pytest.raises(Exception, match="There is no record nothing"):
         ChatStore(str(chat.path), OS_FS).raw("nothing")

@@ -22,7 +22,7 @@ def workspace(tmp_path: Path, kind: str) -> Workspace:
 
 
 @pytest.mark.parametrize("kind", [one for one in BUILD if one not in ("copilot_cli", "pi", "vscode_chat")])
-def test_sub_agents_lie_below_their_parent_and_are_not_counted(tmp_path: Path, kind: str) -> None:
+def test_sub_agents_are_nested_and_not_counted(tmp_path: Path, kind: str) -> None:
     plant = Planted(kind)
     BUILD[kind](tmp_path / kind, plant)
     found = workspace(tmp_path, kind)

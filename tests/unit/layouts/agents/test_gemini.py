@@ -291,7 +291,7 @@ def test_an_old_document(home: Path) -> None:
     assert last.place.line is not None
 
 
-def test_an_old_document_gives_way_to_the_log_that_was_made_of_it(home: Path) -> None:
+def test_a_log_replaces_the_old_document_it_was_converted_from(home: Path) -> None:
     document(home, *TALK[1:])
     write(home, *TALK)
     assert [ref.locator[-6:] for ref in GeminiLayout(home).discover()] == [".jsonl"]

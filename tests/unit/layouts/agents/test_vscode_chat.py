@@ -371,7 +371,7 @@ def test_records_of_another_kind_are_shown(home: Path) -> None:
     assert len(read(home, ref)) == len(odd) + 4
 
 
-def test_a_change_of_what_is_not_there_is_reported_and_hides_nothing(home: Path) -> None:
+def test_a_change_of_a_missing_value_is_reported_and_hides_nothing(home: Path) -> None:
     lost = [one for one in TALK if one.get("k") != ["requests"]]
     ref = write(home, *lost, push("requests", add=[request(2, "And now?", {"value": "Now that."})]))
     assert words(VsCodeChatLayout(home), ref).splitlines()[-2:] == ["And now?", "Now that."]
@@ -434,7 +434,7 @@ def test_requests_of_the_oldest_versions(home: Path) -> None:
     assert [one.text for one in found] == ["Hi", "Ho!"]
 
 
-def test_a_document_gives_way_to_the_log_that_was_made_of_it(home: Path) -> None:
+def test_a_log_replaces_the_document_it_was_converted_from(home: Path) -> None:
     document(home, request(1, "Old"))
     write(home, *TALK)
     assert [ref.locator[-6:] for ref in VsCodeChatLayout(home).discover()] == [".jsonl"]

@@ -77,7 +77,7 @@ def test_a_status_of_another_program_is_not_reopened(store: BrainstormStore, tmp
 # -- the time that was worked
 
 
-def test_the_duration_grows_by_what_was_worked_and_not_by_the_age_of_the_file(store: BrainstormStore) -> None:
+def test_the_duration_grows_by_work_not_by_the_age_of_the_file(store: BrainstormStore) -> None:
     """Section "Session Metadata", total duration in minutes; a session rests between two sittings."""
     store.create("sign-in", questions=["Who?"], now=START)
     store.answer("sign-in", ["We"], now=after(10))
@@ -126,7 +126,7 @@ def test_the_duration_of_a_migrated_file_leaves_pauses_out(store: BrainstormStor
     assert minutes(store, "old") == 20
 
 
-def test_a_clock_that_goes_back_takes_nothing_away(store: BrainstormStore, tmp_path: Path) -> None:
+def test_a_clock_set_back_does_not_reduce_the_duration(store: BrainstormStore, tmp_path: Path) -> None:
     put(tmp_path, "sign-in", document())
     store.idea("sign-in", "Links", now=datetime.fromisoformat("2025-01-01T00:00:00Z"))
     assert minutes(store) == 30

@@ -192,7 +192,7 @@ def test_any_other_wrong_value_is_kept_and_reported_and_strictly_an_error(place:
 
 @pytest.mark.parametrize("name", ["id", "slug", "status", "phase", "ems", "iteration"])
 @pytest.mark.parametrize("missing", [..., None])
-def test_who_the_session_is_and_where_it_stands_must_be_there(name: str, missing: Any) -> None:
+def test_identity_and_state_are_required(name: str, missing: Any) -> None:
     """Section "Session Metadata", required fields."""
     assert problems(changed(name, missing))[f"session.{name}"] == "missing_field"
 
@@ -292,7 +292,7 @@ def test_score_and_phase_are_those_of_the_current_entry() -> None:
     assert problems(document(iteration=9)) == {"session.iteration": "no_entry"}
 
 
-def test_numbers_that_are_there_twice_are_reported() -> None:
+def test_duplicate_numbers_are_reported() -> None:
     ideas = [{"id": 1, "content": "a"}, {"id": 1, "content": "b"}]
     assert problems(document(ideas=ideas)) == {"session.ideas[1]": "repeated_number"}
     value = document()

@@ -69,7 +69,7 @@ def test_the_older_meaning_of_mode_is_kept_under_another_name(mode: str) -> None
     assert session["random_state"] == state
 
 
-def test_the_times_that_are_required_now_are_taken_from_those_that_are_there() -> None:
+def test_missing_times_are_derived_from_existing_ones() -> None:
     session = migrate(old_document()).document["session"]
     assert (session["started_at"], session["duration_minutes"]) == ("2026-01-09T10:30:00Z", 30)
     old = old_document()
@@ -157,14 +157,14 @@ def test_a_file_whose_root_was_forgotten_is_healed_and_keeps_what_came_since() -
     assert session["duration_minutes"] == 30
 
 
-def test_what_was_written_beside_the_session_later_comes_home_too() -> None:
+def test_data_stored_beside_the_session_is_migrated_too() -> None:
     half = as_the_format_migrates(old_document())
     half["party_history"] = [{"round": 1, "topic": "x"}]
     session = migrate(half).document["session"]
     assert session["party_history"] == [{"round": 1, "topic": "x"}]
 
 
-def test_what_stands_at_both_places_is_kept_at_both() -> None:
+def test_data_in_both_places_is_kept_in_both() -> None:
     new = document(panel_history=[{"round": 1}])
     new["panel_history"] = [{"round": 2}]
     migrated = migrate(new)
@@ -261,7 +261,7 @@ def test_a_change_of_an_older_file_keeps_a_backup_too(tmp_path: Path) -> None:
     assert stored(store, "sign-in")["format_version"] == "1.2"
 
 
-def test_a_backup_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+def test_an_existing_backup_is_never_overwritten(tmp_path: Path) -> None:
     path = put(tmp_path, "sign-in", old_document())
     path.with_suffix(".yaml.bak").write_bytes(b"other")
     BrainstormStore(tmp_path).load("sign-in")

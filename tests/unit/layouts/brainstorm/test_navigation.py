@@ -122,7 +122,7 @@ def test_leaving_an_iteration_without_entry_makes_one_to_come_back_to(tmp_path: 
     assert [item["iteration"] for item in session["history"]] == [1, 2, 3, 4]
 
 
-def test_going_on_with_something_new_while_back_is_refused(tmp_path: Path) -> None:
+def test_new_values_after_a_step_back_are_refused(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.back("sign-in")
     before = Path(store.path("sign-in")).read_bytes()

@@ -307,7 +307,7 @@ def test_a_session_made_elsewhere_can_be_saved_under_a_free_name(tmp_path: Path)
 # -- load
 
 
-def test_what_is_not_there_is_not_found_and_leaves_no_lock(tmp_path: Path) -> None:
+def test_a_missing_session_is_not_found_and_leaves_no_lock(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     for call in (store.load, store.finish, store.back, store.validate, store.migrate, store.restore):
         with pytest.raises(NotFound) as caught:
@@ -324,7 +324,7 @@ def test_a_project_without_sessions_has_none(tmp_path: Path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_session_that_does_not_say_where_it_stands_is_refused_with_all_faults(tmp_path: Path) -> None:
+def test_a_session_without_state_is_refused_with_all_faults(tmp_path: Path) -> None:
     """Section "Storage Rules", 4: valid YAML, required fields present."""
     value = document()
     del value["session"]["ems"]
@@ -642,7 +642,7 @@ def test_ideas_are_numbered_in_order_and_scored(tmp_path: Path) -> None:
 # -- clean-up. [Storage Rules] 2
 
 
-def test_what_is_over_goes_to_the_trash_after_more_than_thirty_days(tmp_path: Path) -> None:
+def test_ended_sessions_are_trashed_after_thirty_days(tmp_path: Path) -> None:
     """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     last = after(30)
     for status in ("completed", "abandoned", "in_progress"):
@@ -690,7 +690,7 @@ def test_nothing_but_readable_sessions_is_ever_cleaned_up(tmp_path: Path) -> Non
     assert kept <= set(folder.rglob("*"))
 
 
-def test_a_backup_goes_along_and_comes_back(tmp_path: Path) -> None:
+def test_a_backup_is_trashed_and_restored_with_its_session(tmp_path: Path) -> None:
     store = store_of(tmp_path, status="completed")
     before = Path(store.path("sign-in")).read_bytes()
     Path(f"{store.path('sign-in')}.bak").write_bytes(b"old")
@@ -703,7 +703,7 @@ def test_a_backup_goes_along_and_comes_back(tmp_path: Path) -> None:
     assert not os.path.exists(os.path.dirname(done.moved_to))
 
 
-def test_of_several_in_the_trash_the_last_comes_back_if_its_name_is_free(tmp_path: Path) -> None:
+def test_restore_takes_the_last_of_several_if_its_name_is_free(tmp_path: Path) -> None:
     store = store_of(tmp_path, status="completed", last_question="first")
     store.cleanup(now=after(days=99))
     put(tmp_path, "sign-in", document(status="completed", last_question="second"))

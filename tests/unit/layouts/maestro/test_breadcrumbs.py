@@ -224,7 +224,7 @@ def test_what_no_reader_would_take_is_not_written(
 
 
 @pytest.mark.parametrize("field", ["prompt", "tools_called", "token_count", "kind", "tags"])
-def test_what_says_nothing_is_written_and_read_as_what_stands_for_it(field: str, tmp_path: Path) -> None:
+def test_empty_values_are_written_and_read_as_their_defaults(field: str, tmp_path: Path) -> None:
     nothing: dict[str, Any] = {field: None}
     path = write_crumb(str(tmp_path), crumb(**nothing))
     assert json.loads(Path(path).read_bytes())[field] is None

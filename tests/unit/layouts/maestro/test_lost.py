@@ -88,7 +88,7 @@ def test_without_any_session_latest_is_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_a_beginning_of_two_sessions_is_refused(store: WorkStore, tmp_path: Path) -> None:
+def test_a_prefix_of_two_sessions_is_refused(store: WorkStore, tmp_path: Path) -> None:
     store.create("fix")
     for write in (
         lambda: write_breadcrumb(note(), "3f0c", tmp_path),

@@ -160,7 +160,7 @@ def test_latest_compares_instants(zone: str, tmp_path: Path) -> None:
     assert WorkStore(tmp_path).find("latest").session_id == "later"
 
 
-def test_trees_and_lists_stand_in_the_order_of_instants(zone: str, tmp_path: Path) -> None:
+def test_trees_and_lists_are_ordered_by_instant(zone: str, tmp_path: Path) -> None:
     put(tmp_path, "b", LOCAL[zone])
     put(tmp_path, "a", "2026-03-01T13:30:00+00:00")
     put(tmp_path, "c", "2026-03-01T14:30:00+00:00")
@@ -319,7 +319,7 @@ def test_a_breadcrumb_that_is_not_written_yet_is_plain_json(zone: str) -> None:
     assert copy.deepcopy(crumb) == pickle.loads(pickle.dumps(crumb)) == crumb
 
 
-def test_a_time_that_the_sender_gives_is_written_as_it_stands(zone: str, tmp_path: Path) -> None:
+def test_the_time_of_the_sender_is_written_unchanged(zone: str, tmp_path: Path) -> None:
     put(tmp_path, "naive", LOCAL[zone])
     crumb = note()
     crumb.timestamp = "20260301_090000_000001"

@@ -163,7 +163,7 @@ def test_a_breadcrumb_that_the_disk_refuses_is_reported_where_the_session_is_kno
     assert len(store.list_breadcrumbs("C")) == 2
 
 
-def test_an_id_that_is_there_twice_is_shown_twice_and_reported(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_shown_twice_and_reported(tmp_path: Path) -> None:
     put(tmp_path, "a")
     put(tmp_path, "b")
     put(tmp_path, "b/a", "b")
@@ -380,7 +380,7 @@ def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: P
         list(layout.parts(ref))
 
 
-def test_a_result_that_may_lie_in_a_closed_folder_is_not_handed_over_again(tmp_path: Path) -> None:
+def test_a_result_in_an_unreadable_folder_is_not_delivered_twice(tmp_path: Path) -> None:
     parent = WorkStore(tmp_path).create("work_task").session_id
     child = WorkStore(tmp_path).start_subwork(parent, "look").session_id
     assert WorkStore(tmp_path).close_subwork(child, "found").handed_over

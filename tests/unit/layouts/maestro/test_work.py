@@ -157,7 +157,7 @@ for number in range(int(sys.argv[4])):
 
 
 @pytest.mark.timeout(300)
-def test_eight_processes_add_keys_and_all_are_there(tmp_path: Path) -> None:
+def test_eight_processes_add_keys_and_none_is_lost(tmp_path: Path) -> None:
     """In a soak as often as in the proof that the original fails: 300 times each."""
     each = 300 if os.environ.get("SESSIONARY_SOAK") else 15
     store = WorkStore(tmp_path)

@@ -391,7 +391,7 @@ def test_a_record_that_only_we_cannot_read_is_not_left_out(store: Any, make: Any
 # -- the archive
 
 
-def test_an_archived_feature_comes_back(store: Any, make: Any, feature: Path, home: Path) -> None:
+def test_an_archived_feature_is_restored(store: Any, make: Any, feature: Path, home: Path) -> None:
     """Section "Session Cleanup", 2: archive or preserve."""
     (feature / "artifacts" / "a.py").write_text("x")
     store.complete(ID)

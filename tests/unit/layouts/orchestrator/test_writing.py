@@ -218,9 +218,7 @@ def test_existing_lines_are_never_changed(store: Any, feature: Any) -> None:
     assert (feature / "history.jsonl").read_bytes().startswith(before)
 
 
-def test_times_increase_when_the_clock_stands_still_or_goes_back(
-    store: Any, feature: Any, clock: Any
-) -> None:
+def test_times_increase_even_if_the_clock_does_not(store: Any, feature: Any, clock: Any) -> None:
     """Section "On State Update": ensure timestamps are monotonic. Always six fraction digits."""
     first = store.update(ID).last_updated
     assert store.update(ID).last_updated == first + timedelta(microseconds=1)
@@ -454,7 +452,7 @@ def test_a_name_that_no_file_can_hold_leaves_nothing_behind(store: Any, home: An
     assert {path.name for path in home.iterdir()} == {".index.lock"}
 
 
-def test_a_task_that_is_not_there_or_a_status_that_is_none(store: Any, feature: Any) -> None:
+def test_an_unknown_task_or_status(store: Any, feature: Any) -> None:
     """Section "Implementation Plan Schema": status is one of four."""
     with pytest.raises(NotFound, match="no task T9"):
         store.task(ID, "T9", "in_progress")

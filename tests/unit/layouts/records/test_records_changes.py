@@ -248,7 +248,7 @@ def test_a_rewind_of_an_imported_session_keeps_its_title_and_its_branches(tmp_pa
     assert place.summary(new).title == "The login race"
 
 
-def test_a_session_in_the_trash_comes_back_with_what_was_set_aside_of_it(tmp_path: Path) -> None:
+def test_a_trashed_session_is_restored_with_its_quarantined_lines(tmp_path: Path) -> None:
     one = stored(tmp_path)
     other = journal(tmp_path, session="s.records.torn-1")
     other.change(lambda _: Change(add=[said("user", "other")]))

@@ -169,7 +169,7 @@ def test_a_deleted_session_begins_anew(tmp_path: Path) -> None:
     assert one.state().values() == ["b"]
 
 
-def test_a_snapshot_spares_reading_what_no_longer_stands(tmp_path: Path) -> None:
+def test_a_snapshot_skips_dropped_items(tmp_path: Path) -> None:
     one = journal(tmp_path)
     add(one, "kept", "dropped", keys=["k", "gone"])
     one.change(lambda state: Change(drop=[(1, 1)]))

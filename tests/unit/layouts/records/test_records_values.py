@@ -34,7 +34,7 @@ def test_a_value_is_stored_as_its_vector_and_comes_back(value: Any, stored: str)
     json.loads(raw)
 
 
-def test_a_number_that_is_none_comes_back() -> None:
+def test_nan_and_infinities_are_restored() -> None:
     assert encode_value({"n": float("nan")}) == b'{"n":{"$float":"NaN"}}'
     assert math.isnan(decode_value(encode_value(float("nan"))))
     assert math.copysign(1, decode_value(encode_value(-0.0))) == -1
