@@ -1,4 +1,4 @@
-"""Sessionary is where agent sessions live.
+"""Sessionary stores, reads, checks, repairs and syncs the sessions of coding agents.
 
 Every public name is exported here and imported on first use: a command that prints the version, or a program that
 needs only the event log, does not load the rest. A test pins the list of names.

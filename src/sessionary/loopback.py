@@ -1,4 +1,4 @@
-"""A server for one user of this machine: its token, and what a browser says about the page that asks. Pure.
+"""Access checks of a server for one user of this machine: its token, and the origin of a request. Pure.
 
 Every user of the machine reaches a port of it, and so does every page in a browser. So a request needs the token of
 the start, in a header: a browser sends cookies of one port of this machine to all others, which other users may own.

@@ -1,4 +1,4 @@
-"""The vocabulary: values that travel between rooms. No behaviour beyond what a value can say of itself.
+"""The vocabulary: values that packages exchange, without behaviour.
 
 What a list holds by the ten thousand (`SessionRef`, `Summary`) is a msgspec Struct: the catalogue reads it back
 without a line of Python per session. The others are not dataclasses either, as these take their time at every start.

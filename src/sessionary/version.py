@@ -1,3 +1,3 @@
-"""The version, in a module of its own: the command line reads it without loading the package's public names."""
+"""The version, in a separate module: the command line reads it without loading the package's public names."""
 
 __version__ = "0.1.0"

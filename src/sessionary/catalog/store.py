@@ -82,7 +82,7 @@ class Unread(NamedTuple):
     row: _Row | None
 
     def header(self) -> Summary | None:
-        """What its documents, names and stats say; nothing is counted. None if it is gone."""
+        """The summary from its documents, names and stats alone, without counts. None if the session is gone."""
         from sessionary.layouts.summary import summary_of  # as in `Catalog._read`
 
         try:

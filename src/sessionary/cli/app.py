@@ -1,4 +1,4 @@
-"""The top-level group. Each command is in a module of its own, imported only when it is called or listed."""
+"""The top-level group. Each command is in a separate module, imported only when it is called or listed."""
 
 from __future__ import annotations
 

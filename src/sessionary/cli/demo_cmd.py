@@ -1,4 +1,4 @@
-"""`sessionary demo`: the main job, with kills, in a scratch folder; and `sync demo`: two machines on this one."""
+"""`sessionary demo`: saves with kills in a scratch folder; and `sync demo`: two machines on this one."""
 
 from __future__ import annotations
 

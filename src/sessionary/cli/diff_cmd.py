@@ -1,4 +1,4 @@
-"""`sessionary diff`: two sessions, or branches of one, beside each other."""
+"""`sessionary diff`: compare two sessions, or branches of one."""
 
 from __future__ import annotations
 

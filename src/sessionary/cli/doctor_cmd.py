@@ -1,4 +1,4 @@
-"""`sessionary doctor`: where sessions were looked for, what was found, and what will be deleted."""
+"""`sessionary doctor`: the searched folders, the sessions found, and those that will be deleted."""
 
 from __future__ import annotations
 

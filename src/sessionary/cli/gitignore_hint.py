@@ -1,4 +1,4 @@
-"""A hint, printed once, for users who keep sessions inside of a git work tree: the .gitignore lines for our side files.
+"""A hint for users who keep sessions in a git work tree, printed once: .gitignore lines for the files of Sessionary.
 
 The hint changes no file: files under version control belong to the user. It is recorded per work tree and
 kind of session in the user's state (`$XDG_STATE_HOME/sessionary`). With --json or --jsonl the hint is neither

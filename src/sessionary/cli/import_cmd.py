@@ -1,4 +1,4 @@
-"""`sessionary import`: take over sessions of other stores and of exports."""
+"""`sessionary import`: import sessions of other stores and of exports."""
 
 from __future__ import annotations
 

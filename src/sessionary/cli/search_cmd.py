@@ -1,4 +1,4 @@
-"""`sessionary search`: which messages hold these words, newest sessions first."""
+"""`sessionary search`: find messages that match words, newest sessions first."""
 
 from __future__ import annotations
 

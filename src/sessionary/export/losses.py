@@ -1,4 +1,4 @@
-"""Losses: data that an export could not carry, counted while it is written."""
+"""Losses: data that an export could not include, counted while it is written."""
 
 from __future__ import annotations
 

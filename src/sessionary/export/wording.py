@@ -1,4 +1,4 @@
-"""Words that the readable formats share: who speaks, what a call does, which facts stand above a session."""
+"""Texts that the readable formats share: authors, descriptions of calls, facts above a session."""
 
 from __future__ import annotations
 

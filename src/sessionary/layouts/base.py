@@ -120,7 +120,7 @@ def location_of(fs: Fs, path: str) -> Location:
 
 
 class Retention(NamedTuple):
-    """When an agent deletes its own sessions: days after their last change, and the setting that says so."""
+    """The retention of an agent: days after their last change until it deletes sessions, and the setting."""
 
     days: int
     source: str
@@ -173,7 +173,7 @@ class Layout(Protocol):
         ...
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
-        """What a session says beside its messages: its documents, names and stats. Never reads the conversation.
+        """Facts of a session outside of its messages, from documents, names and stats. Never reads the conversation.
 
         Args:
             fold: what its messages add up to, to compare documents with them, and for the time of the last change.
@@ -235,7 +235,7 @@ class Retains(Protocol):
     """A layout of an agent that deletes sessions by itself."""
 
     def retention(self) -> Retention | None:
-        """When it deletes them; None if it keeps them. Reads its settings, never its credentials."""
+        """The retention of the agent; None if it keeps sessions. Reads its settings, never its credentials."""
         ...
 
 
@@ -274,7 +274,7 @@ class LooksInFolders(Protocol):
 
 
 class Rewinding(NamedTuple):
-    """What a rewind did, or would do.
+    """The result of a rewind, or its preview.
 
     Attributes:
         to_turn: the last turn after it.
@@ -289,7 +289,7 @@ class Rewinding(NamedTuple):
 
 
 class Forked(NamedTuple):
-    """What a fork made, or would make.
+    """The result of a fork, or its preview.
 
     Attributes:
         session_id: the new session.
@@ -473,7 +473,7 @@ class ChecksChain(Protocol):
     """A layout whose sessions may have a hash chain."""
 
     def check_chain(self, ref: SessionRef, kept: ChainHead | None) -> tuple[list[Problem], ChainHead | None]:
-        """What the chain of a session shows, and its head if it is whole. Reads only.
+        """The problems of the chain of a session, and its head if it is complete. Reads only.
 
         Args:
             kept: the head that it had earlier; None if that is unknown.
@@ -485,7 +485,7 @@ class ChecksChain(Protocol):
 
 
 class Recency(NamedTuple):
-    """When a conversation changed, by its last bytes and its stat alone.
+    """The last change of a conversation, by its last bytes and its stat alone.
 
     Attributes:
         newest: the time of its newest message, else of its file, in seconds since 1970; None if neither is known.

@@ -1,4 +1,4 @@
-"""Times after the clock, and the times of files: which of them can be believed."""
+"""Times in the future, and file times: which of them are valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AHEAD = 300.0
 
 
 def changed_at(now: float, *times: float) -> float:
-    """When a file was changed, in seconds since 1970: the first of its times that can be believed; 0 if none can.
+    """The last change of a file, in seconds since 1970: the first valid one of its times; 0 if none is valid.
 
     A time far ahead of the clock was set by a user or by a wrong clock. It would count as a change of
     this moment for ever, and no remote change could reach the session again.
@@ -58,7 +58,7 @@ def future_note(what: str, time: datetime | None, path: str, now: datetime | Non
 def last_change(
     stated: Sequence[tuple[str, datetime | None]], changed: float, now: float, path: str
 ) -> tuple[datetime | None, list[Problem]]:
-    """When a session changed last: the latest of the times that it states, else the time of its files.
+    """The last change of a session: the latest of its recorded times, else the time of its files.
 
     A time after the clock is reported, and does not count.
 

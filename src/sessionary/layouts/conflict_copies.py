@@ -96,7 +96,7 @@ def copies_in(names: Iterable[str], originals: Collection[str], *, devices: bool
 
 
 def placeholders_in(names: Collection[str], originals: Collection[str]) -> list[str]:
-    """Which of these files are missing in a folder and have a placeholder there."""
+    """The files that are missing in a folder and have a placeholder there."""
     return [name for name in sorted(originals) if name not in names and placeholder_name(name) in names]
 
 

@@ -1,4 +1,4 @@
-"""Reading JSON Lines of any size in bounded memory, with what is damaged in them."""
+"""Reader of JSON Lines of any size in bounded memory; damage is reported in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layouts that have a home of their own. Adding an agent is its module in `agents/` and a line here."""
+"""The layouts whose sessions have a home folder. A new agent is a module in `agents/` and a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolution of session ids: whole ids, beginnings of ids, any case."""
+"""Resolution of session ids: complete ids and prefixes, in any case."""
 
 from __future__ import annotations
 

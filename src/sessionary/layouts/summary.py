@@ -1,4 +1,4 @@
-"""The summary of a session of any layout: its messages folded, and what it says beside them.
+"""The summary of a session of any layout: its folded messages, and the facts outside of them.
 
 A session whose layout gives a cursor is folded on from there: a growing conversation costs what was added.
 """

@@ -1,4 +1,4 @@
-"""Trash folders: what was moved away, by the time of the move.
+"""Trash folders: trashed sessions, by the time of the move.
 
 The trash is `<folder>/.trash/<time>/<name>`: on the same file system, so that a move is one rename, and behind a dot,
 so that it is hidden from lists. It is never emptied automatically.

@@ -1,4 +1,4 @@
-"""What the plugs share: the journals of a framework, and calls that block without blocking the event loop."""
+"""Shared by the plugs: the journals of a framework, and blocking calls outside of the event loop."""
 
 from __future__ import annotations
 

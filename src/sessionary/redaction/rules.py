@@ -1,4 +1,4 @@
-"""The kept rules: secrets that are recognised by their form, by the key that they stand under, or always masked.
+"""The built-in rules: secrets that are recognised by their form or by their key, or always masked.
 
 A rule is a regular expression. If it has a group, the text of the first group is kept: what leads to the secret.
 No rule matches `MARK`, so text that was redacted stays as it is.

@@ -1,4 +1,4 @@
-"""The demo of the main job: an agent is killed while it saves, and no acknowledged message is lost.
+"""The demo: an agent is killed while it saves, and no acknowledged message is lost.
 
 Nothing is simulated. The writer is a process of its own that saves a conversation turn by turn with the
 public store. It reports through a pipe when it begins a save and when the save has returned, so the killing

@@ -1,4 +1,4 @@
-"""The arguments of a tool call that say most about it."""
+"""The most important argument of a tool call, for one-line displays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page may change in a session: what its layout grants, with a preview and an undo."""
+"""Changes of a session in the page: those that its layout grants, with a preview and an undo."""
 
 from __future__ import annotations
 

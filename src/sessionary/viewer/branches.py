@@ -1,4 +1,4 @@
-"""The branches of a conversation as a tree: what was left, and where it began.
+"""The abandoned branches of a conversation as a tree, each with its start.
 
 Stores state the parent of a message, and not all by the id of a message. So two messages with one parent are
 taken for the beginnings of two branches; a message outside of the conversation whose parent is unknown follows the one

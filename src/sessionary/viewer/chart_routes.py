@@ -1,4 +1,4 @@
-"""The routes of what is drawn: the overview, the plots of a session, two sessions side by side."""
+"""The routes of the charts: the overview, the plots of a session, two sessions side by side."""
 
 from __future__ import annotations
 

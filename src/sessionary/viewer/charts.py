@@ -1,4 +1,4 @@
-"""What a session is drawn as: the times of its tools; work below it, a score or a board where its kind has them."""
+"""The charts of a session: the times of its tools; its work sessions, score or board if its kind has them."""
 
 from __future__ import annotations
 

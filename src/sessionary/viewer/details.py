@@ -1,4 +1,4 @@
-"""What the drawer of a session shows: damaged places, files touched, usage, and stored records."""
+"""The drawer of a session: damaged places, touched files, usage, and stored records."""
 
 from __future__ import annotations
 

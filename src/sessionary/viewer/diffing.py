@@ -1,4 +1,4 @@
-"""Two sessions beside each other: what each adds up to, and their turns."""
+"""Comparison of two sessions: their totals, and their turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of an export: its text in pieces, then what it does not carry."""
+"""The stream of an export: its text in pieces, then its losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask, by the rules of `loopback`, and the headers of every answer."""
+"""Access checks by the rules of `loopback`, and the headers of every answer."""
 
 from __future__ import annotations
 

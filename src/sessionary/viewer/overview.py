@@ -1,4 +1,4 @@
-"""What all sessions used, as plots, what projects have, and which sessions their agents will delete soon."""
+"""The overview: plots of usage, the state of projects, and the sessions that their agents will delete soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of a conversation: what is stored, then what other programs add to it."""
+"""The stream of a conversation: the stored messages, then those that other programs add."""
 
 from __future__ import annotations
 

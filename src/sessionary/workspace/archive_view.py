@@ -1,4 +1,4 @@
-"""Sessions that only the archive has any more: listed from its index, and restored into the cache to be read.
+"""Sessions that are left only in the archive: listed from its index, and restored into the cache for reading.
 
 Each is restored into a folder of its own, which is a home of its agent with this one session. So it is read by the
 layout that read it before. The folder is named after the version, made when it is needed, and may be removed.

@@ -1,4 +1,4 @@
-"""The ends of hash chains that `check --chain --remember` keeps apart from the sessions, by the path of the session.
+"""The ends of hash chains that `check --chain --remember` stores outside of the sessions, by path.
 
 Their file is ``chain-heads.json`` in the state folder. Keep a copy of it on another machine: a user who can change both
 it and the sessions can hide a change.

@@ -1,4 +1,4 @@
-"""Two conversations beside each other: two sessions, or branches of one."""
+"""Comparison of two conversations: two sessions, or branches of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of each agent: locations, numbers of sessions, versions, and the sessions that it will delete."""
+"""The state of each agent: folders, numbers of sessions, versions, and the sessions that it will delete soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes around a damaged place, as a person looks at them."""
+"""The bytes around a damaged place, in hexadecimal and as text."""
 
 from __future__ import annotations
 

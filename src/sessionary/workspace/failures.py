@@ -1,4 +1,4 @@
-"""Folders that cannot be read: they hide no other session, and are reported at the end."""
+"""Unreadable folders: all other sessions are read first, then these are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, tags and stars that the user gives to sessions of any agent: one small file of ours.
+"""Names, tags and stars that users give to sessions of any agent, in one small file.
 
 They are kept by kind and id of the session, and never written into the store of an agent. Their file is
 ``labels.json`` in the data folder; docs/formats/labels.md has its fields.

@@ -1,4 +1,4 @@
-"""When the user last had each session open: a session that changed since is unread.
+"""The time at which the user last had each session open: a session that changed since is unread.
 
 Their file is ``seen.json`` in the data folder; docs/formats/seen.md has its fields.
 """

@@ -1,4 +1,4 @@
-"""The sum of sessions."""
+"""Totals over sessions: counts, bytes and health."""
 
 from __future__ import annotations
 

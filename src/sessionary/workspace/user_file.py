@@ -1,4 +1,4 @@
-"""A small JSON file of ours, as that of the names, tags and stars: read as a whole, and changed under a lock."""
+"""A small JSON file of Sessionary, such as labels.json: read as a whole, and changed under a lock."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Chat(NamedTuple):
 
 
 class _Cursor(Struct, array_like=True):
-    """What a cursor holds: the chat it belongs to, where to go on, a checksum of what is before, the state there."""
+    """Content of a cursor: the chat, the offset to continue at, a checksum of the text before it, the state there."""
 
     begin: int
     offset: int
@@ -247,7 +247,7 @@ class AiderLayout(AgentLayout):
             yield from self._from(fd, path, chat, chat.begin, State(line=chat.line))
 
     def _from(self, fd: int, path: str, chat: Chat, begin: int, state: State) -> Iterator[Item]:
-        """What a chat holds from an offset on."""
+        """The messages of a chat from an offset on."""
         from sessionary.layouts.agents.aider_page import items_of, started_at
 
         started, is_first = started_at(chat.started), not state.block
@@ -260,7 +260,7 @@ class AiderLayout(AgentLayout):
             yield Cursor(msgpack.encode(_Cursor(chat.begin, chat.end, mark, state)))
 
     def _begin(self, fd: int, chat: Chat, after: Cursor) -> _Cursor | None:
-        """Where to go on; None if the chat must be read from its start."""
+        """The offset to continue at; None if the chat must be read from its start."""
         from sessionary.layouts.agents.aider_page import State
 
         try:
@@ -296,7 +296,7 @@ def chats_in(fs: Fs, fd: int, path: str) -> Iterator[Chat]:
 
 
 def _headings(fs: Fs, fd: int, size: int) -> Iterator[tuple[int, int, str, int]]:
-    """Where each heading begins and ends, the time in it, and the number of the line behind it."""
+    """Each heading: its start and end offset, its time, and the number of the next line."""
     data, base, lines = b"\n", -1, 0  # as if a newline stood before the first line
     while True:
         at = base + len(data)

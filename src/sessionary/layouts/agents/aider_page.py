@@ -47,7 +47,7 @@ class Continued(Exception):
 
 
 class State(Struct, array_like=True):
-    """What is known at a line.
+    """The state of the parser at a line.
 
     Attributes:
         line: its number, from 1.
@@ -104,7 +104,7 @@ def items_of(
 
 
 def _kind(text: str, state: State) -> str:
-    """What a line belongs to. Keeps track of fenced code."""
+    """The kind of a line. Keeps track of fenced code."""
     if text[0] not in "#>`~ ":
         return ANSWER
     ends_so = text.endswith("  ")
@@ -148,7 +148,7 @@ def _messages(
 
 
 def _usage(line: str) -> Usage:
-    """What a line states of one response, rounded as Aider rounds it. What was sent includes what was cached."""
+    """The usage of one response in a line, rounded as Aider rounds it. Sent tokens include cached ones."""
     counts = {what: _number(number) * _UNITS[unit] for number, unit, what in _COUNT.findall(line)}
     written, read = round(counts.get("cache write", 0)), round(counts.get("cache hit", 0))
     sent = max(round(counts.get("sent", 0)) - written - read, 0)
@@ -166,7 +166,7 @@ def _number(text: str) -> float:
 
 
 def _problems(raw: bytes, path: str, line: int, offset: int) -> Iterator[Problem]:
-    """What is damaged in a line."""
+    """The damage in a line."""
     if b"\0" in raw:
         words = "zero bytes in place of text, as a power cut leaves them"
         yield Problem("nul_run", Severity.lost_data, path, line, offset + raw.index(b"\0"), words)

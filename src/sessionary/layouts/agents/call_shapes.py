@@ -1,4 +1,4 @@
-"""How agents store calls of tools and their results in records: finding them, removing them, and writing a result.
+"""Tool calls and results in the records of agents: find them, remove them, and write a result.
 
 Only records in which a call and its result are apart are described. Values are never changed, but copied.
 """

@@ -43,7 +43,7 @@ _DEPTH = 3
 _FORKED = frozenset({"forkedFrom", "requestSessionId"})
 """Keys of records that a fork copied; `origin_of` reads them."""
 _FOLDERS = 8
-"""How many further folders of a session are remembered."""
+"""Maximum number of other folders of a session that are stored."""
 
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 _FACTS = (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd"), ("version", "version"))
@@ -119,7 +119,7 @@ class ClaudeCodeLayout(LogLayout):
         yield from shared_folders(self._fs, f"{self.home}/projects")
 
     def leftovers(self) -> Iterator[Problem]:
-        """What is left of sessions whose own file is missing. Reads names only."""
+        """Leftovers: files of sessions whose own file is missing. Reads names only."""
         from sessionary.layouts.agents.claude_code_check import leftovers
 
         yield from leftovers(self._fs, f"{self.home}/projects", lambda one: self._agents_in(one, _DEPTH))
@@ -201,7 +201,7 @@ class ClaudeCodeLayout(LogLayout):
 
 
 def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
-    """What a record says of its session: title, folder, branch, version. What is known already is left out."""
+    """Facts of the session in a record: title, folder, branch, version. Known facts are left out."""
     found: list[Fact] = []
     kind = text_or_none(record.get("type"))
     if kind in _TITLES:

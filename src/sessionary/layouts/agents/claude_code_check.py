@@ -1,4 +1,4 @@
-"""What Claude Code or its provider refuses in a session, by the stored records."""
+"""Check of stored records for what Claude Code or its provider refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OLD = "; it stands before the last compaction, so it is not sent again"
 
 
 class ClaudeCodeCheck(LogCheck):
-    """What a check of one session finds beside its messages.
+    """Findings of a check in the records of one session.
 
     Args:
         ref: the session.
@@ -113,7 +113,7 @@ class Refusals:
             self._block(found, block)
 
     def problems(self) -> Iterator[Problem]:
-        """What was found, in order."""
+        """The findings, in order."""
         self._end_server_calls()
         yield from self._found
 
@@ -166,7 +166,7 @@ class Refusals:
         self._calls = {}
 
     def _compact(self) -> None:
-        """What was found so far is not sent again."""
+        """Lower the earlier findings to notes: a compaction follows, so their messages are not sent again."""
         self._end_server_calls()
         self._found = [
             one._replace(severity=Severity.note, message=one.message.removesuffix(_OLD) + _OLD)

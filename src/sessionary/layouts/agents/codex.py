@@ -77,7 +77,7 @@ class _Found(NamedTuple):
 
 
 class _History(NamedTuple):
-    """What a fork may have copied from a session: the ids of its turns, and a checksum of each record."""
+    """Records that a fork may have copied from a session: the ids of its turns, and a checksum of each record."""
 
     turns: set[str]
     marks: list[int]
@@ -209,7 +209,7 @@ class CodexLayout(AgentLayout):
         yield from self._index().other_provider(ref, self._meta(pages[0]).get("model_provider"))
 
     def check_home(self) -> Iterator[Problem]:
-        """What is wrong with the database of Codex. Reads only."""
+        """Problems of the database of Codex. Reads only."""
         yield from self._index().problems_of_home()
 
     def _index(self) -> Index:
@@ -291,7 +291,7 @@ class CodexLayout(AgentLayout):
             copied = Copied()
 
     def _inherited(self, own: list[Page], meta: dict[str, Any]) -> Iterator[Inherited]:
-        """What was said in other sessions before the fork with which the line begins; they count it."""
+        """Messages of the parents before the fork; they count in the parents."""
         from sessionary.layouts.agents.codex_page import Copied, Lines, Page, State
         from sessionary.layouts.agents.codex_records import Decoder
 
@@ -386,7 +386,7 @@ class CodexLayout(AgentLayout):
         return self._is_compressed(path) or (end > 0 and self._read_at(path, 1, end - 1) == b"\n")
 
     def _beside(self, ref: SessionRef, line: set[str]) -> Iterator[Item]:
-        """What pages that were reverted as a whole have cost, and notes on them and on further copies."""
+        """Usage of pages that were reverted as a whole, and notes on them and on further copies."""
         from sessionary.layouts.agents.codex_page import note
         from sessionary.layouts.agents.codex_records import Decoder
 
@@ -474,7 +474,7 @@ class CodexLayout(AgentLayout):
         return None
 
     def _copied(self, path: str, meta: dict[str, Any]) -> Copied:
-        """Which records of a page repeat those of the session that it was forked from.
+        """Detects records of a page that repeat records of the parent of the fork.
 
         Copies begin turns that the other session has; where no turn has an id, they are the same records.
         """
@@ -503,7 +503,7 @@ class CodexLayout(AgentLayout):
         return Copied(None if has_turn else other, final=False)
 
     def _history(self, thread: str) -> _History | None:
-        """What a fork may have copied from a session; None if that is missing."""
+        """Records that a fork may have copied from a session; None if that session is missing."""
         from sessionary.layouts.agents.codex_page import turn_of
 
         histories = self._histories = {} if self._histories is None else self._histories

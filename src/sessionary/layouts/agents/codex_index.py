@@ -1,4 +1,4 @@
-"""What Codex keeps beside its rollouts: the database from which it lists and resumes sessions, and older names."""
+"""Data of Codex beside its rollouts: the database from which it lists and resumes sessions, and older names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = ("id", "rollout_path", "name", "title", "first_user_message", "model_
 
 
 class Row(NamedTuple):
-    """What the database says of a session."""
+    """The row of a session in the database."""
 
     title: str | None
     path: str | None
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 class Index(NamedTuple):
-    """What is known of sessions beside their rollouts.
+    """Facts of sessions outside of their rollouts.
 
     Attributes:
         names: the names in `session_index.jsonl`, by id.

@@ -24,7 +24,7 @@ class Page(NamedTuple):
 
 
 class Lines(Struct, array_like=True):
-    """What is known of the lines of a page: the next ordinal, the number of gaps, marks of the last lines."""
+    """State of reading a page: the next ordinal, the number of gaps, marks of the last lines."""
 
     next: int | None = None
     gaps: int = 0
@@ -55,7 +55,7 @@ class Lines(Struct, array_like=True):
 
 
 class Copied(NamedTuple):
-    """Which records of a page repeat those of the session that it was forked from.
+    """Detects records of a page that repeat records of the parent of the fork.
 
     Attributes:
         line: those before this line; None if no own record is stored yet.
@@ -78,7 +78,7 @@ class Copied(NamedTuple):
 
 
 class State(Struct, array_like=True):
-    """What a cursor holds beside the position in the last page."""
+    """Content of a cursor besides the position in the last page."""
 
     position: bytes
     decoder: Decoder
@@ -108,7 +108,7 @@ class Reading:
         self._is_plain = page.end is None and not self._copies and not copied.unknown and not dropped
 
     def take(self, found: Record) -> Sequence[Item]:
-        """What a record says."""
+        """The items of a record."""
         value, page = found.value, self._page
         gaps = tuple(self._lines.gap(found, page.path)) if "ordinal" in value else ()
         if self._lines.repeats(found):
@@ -147,7 +147,7 @@ class Reading:
         return any(low <= number <= high for low, high in self._dropped)
 
     def end(self) -> Iterator[Problem]:
-        """What must be said behind the last record."""
+        """Items that follow the last record."""
         yield from self._report_repeated()
         yield from self._report_hidden("behind the point to which the session was reverted")
 
@@ -176,7 +176,7 @@ class Reading:
 
 
 def state_of(after: Cursor) -> State | None:
-    """What a cursor holds; None if it is none of this version."""
+    """The content of a cursor; None if it is of another version."""
     try:
         return msgpack.decode(after.state, type=State)
     except MsgspecError:

@@ -83,7 +83,7 @@ _EXECUTED_BY_SERVER = frozenset({"web_search_call", "image_generation_call"})
 
 
 Said = Message | UsageEvent | Fact
-"""What a record says."""
+"""The content of a record."""
 
 
 class Decoder(Struct, array_like=True):
@@ -120,7 +120,7 @@ class Decoder(Struct, array_like=True):
     number: int = -1
 
     def decode(self, found: Record, path: str) -> Sequence[Said]:
-        """What a record of a file says."""
+        """The content of a record of a file."""
         self.number += 1
         record = found.value
         kind, payload = unwrapped(record)
@@ -307,7 +307,7 @@ class Decoder(Struct, array_like=True):
         return (about.message("assistant", AGENT, *new, model=self.model),) if new else ()
 
     def _executed(self, about: _About, kind: str, stated: dict[str, Any]) -> Sequence[Message]:
-        """What a tool did. Known already from the records of its call, except if the server executed it."""
+        """The action of a tool; already known from the records of its call, unless the server executed it."""
         call_id = next((id_ for key in ("call_id", "callId", "id") if (id_ := word(stated.get(key)))), None)
         result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
         is_image = "image" in kind.lower()

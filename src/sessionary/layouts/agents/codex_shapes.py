@@ -18,7 +18,7 @@ COUNTS = (
     "cache_write_input_tokens",
     "reasoning_output_tokens",
 )
-"""What a counter of tokens counts; the input includes what the cache read and wrote."""
+"""Fields of a token counter; the input includes cache reads and writes."""
 
 _IMAGE_MARK = re.compile(r"\s*</?image\b[^>]*>\s*")
 _HARNESS_TAG = re.compile(r"<([a-z][\w-]*)\b[^>]*>.*</\1>", re.DOTALL)
@@ -46,7 +46,7 @@ def _is_bare(kind: str) -> bool:
 
 
 def facts_of_session(payload: dict[str, Any]) -> Iterator[Fact]:
-    """What a `session_meta` says of the session."""
+    """Facts of the session in a `session_meta`."""
     if cwd := word(payload.get("cwd")):
         yield Fact("cwd", cwd)
     git = payload.get("git")
@@ -182,7 +182,7 @@ def usage_of(counts: list[int]) -> Usage:
 
 
 def time_of(record: dict[str, Any]) -> datetime | None:
-    """When a record was written."""
+    """The time of a record."""
     return parse_time(record.get("timestamp") or record.get("created_at"))
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 HOME = "COPILOT_HOME"
 RECENT = 64
-"""How many of the last events are known. An event with the id of one of these is a copy."""
+"""Number of last events that are remembered. An event with the id of one of these is a copy."""
 _EVENTS = "events.jsonl"
 _WORKSPACE = "workspace.yaml"
 _LARGEST_WORKSPACE = 1 << 20
@@ -347,7 +347,7 @@ def _recorded(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage
 
 
 def _rest(data: dict[str, Any], memory: Memory) -> Iterator[tuple[str, Usage]]:
-    """What a shutdown states of each model beyond what was counted before.
+    """The usage of each model in a shutdown beyond the usage that was counted before.
 
     Its counts are those of the whole session; if one is less than before, they began anew with the last resume.
     """

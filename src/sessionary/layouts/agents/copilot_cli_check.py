@@ -1,4 +1,4 @@
-"""What GitHub Copilot CLI refuses in a session: events that fail the schema that the installed version brings.
+"""Check for events that GitHub Copilot CLI refuses: those that fail the schema of the installed version.
 
 Each version brings the schema of its events, and refuses a session with one event that fails it. Newer versions
 required fields that older ones had not written.
@@ -100,7 +100,7 @@ def _number_of(version: str) -> list[int]:
 
 
 def _validator(schema: dict[str, Any]) -> Validate | None:
-    """What compares an event with a schema; None without the library. A damaged schema refuses nothing."""
+    """A validator of events; None without the library. A damaged schema accepts everything."""
     try:
         library, registry = import_module("jsonschema"), import_module("referencing").Registry()
     except ImportError:

@@ -132,7 +132,7 @@ class CursorLayout(LogLayout):
         return [str(self.home), os.path.expanduser("~/.cursor-server")]
 
     def _databases(self) -> list[str]:
-        """Where the databases of the editor may be."""
+        """Possible folders of the databases of the editor."""
         folders = [f"{self.home}", f"{self.home}/User"]
         if self.home == self.default_home():
             folders = [f"{settings_folder()}/Cursor/User", os.path.expanduser("~/.cursor-server/data/User")]
@@ -232,7 +232,7 @@ class CursorLayout(LogLayout):
             )
 
     def _of_store(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
-        """What a chat store holds; if it holds no message, what its transcript holds."""
+        """The content of a chat store, or of its transcript if the store has no message."""
         held, cursor = False, list[Cursor]()
         try:
             for item in ChatStore(ref.locator, self._fs).items(after):
@@ -274,7 +274,7 @@ class CursorLayout(LogLayout):
                 yield from messages_of(record, Place(ref.locator))
 
     def _without_store(self, ref: SessionRef) -> Iterator[Item]:
-        """What `meta.json` says of a session of which nothing else is there."""
+        """The content of `meta.json` of a session that has no other file."""
         document = object_of(setting(self._fs, ref.locator))
         for name, key in (("title", "title"), ("cwd", "cwd")):
             if value := text_or_none(document.get(key)):

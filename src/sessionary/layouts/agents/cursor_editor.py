@@ -65,7 +65,7 @@ _OF_HEADERS = ("workspaceId", "isSubagent", "value")
 
 
 class _Session(NamedTuple):
-    """What is known of a session before its messages are read.
+    """Facts of a session before its messages are read.
 
     Attributes:
         document: its own row; empty if that cannot be read.
@@ -132,7 +132,7 @@ class EditorState:
         return dict(self._database.fetch(_CHANGED)) if self._database.columns(_TABLE) else {}
 
     def times(self, name: str) -> tuple[Any, Any]:
-        """When a session was created and changed, as it states it. Raises as `Database.fetch`."""
+        """The recorded times of creation and last change. Raises as `Database.fetch`."""
         document, _ = self._document(name)
         return document.get("createdAt"), document.get("lastUpdatedAt")
 
@@ -169,7 +169,7 @@ class EditorState:
         return bytes(encode_line(sanitize(part))).rstrip(b"\n")
 
     def items(self, name: str, after: Cursor | None) -> Iterator[Item]:
-        """What a session holds; see `Layout.read`.
+        """The content of a session; see `Layout.read`.
 
         Raises:
             as `Database.fetch`, and NotFound if the session does not exist.
@@ -290,7 +290,7 @@ class EditorState:
                 yield Fact(key, value)
 
     def _header(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the table of headers of newer versions says of a session: its document, and its columns."""
+        """The row of a session in the table of headers of newer versions: its document, and its columns."""
         columns = self._header_columns()
         if not columns:
             return {}, {}
@@ -388,7 +388,7 @@ def _folder(document: Mapping[str, Any]) -> str | None:
 
 
 def _costs(spent: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[UsageEvent]:
-    """What the editor was charged, by model."""
+    """The recorded cost, by model."""
     from sessionary.codec.times import parse_time
 
     for model, one in spent.items():

@@ -141,7 +141,7 @@ def said(parts: Iterable[Part], empty: Message) -> Iterator[Message]:
 
 
 def prompt_of(text: str) -> tuple[str, str]:
-    """What the program added to a text, and what the user wrote."""
+    """The text that the program added, and the text that the user wrote."""
     if queries := _QUERY.findall(text):
         return _QUERY.sub("", text).strip(), "\n".join(queries)
     end = 0

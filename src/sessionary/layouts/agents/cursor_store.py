@@ -63,11 +63,11 @@ class ChatStore:
         self._database = Database(path, fs)
 
     def document(self) -> dict[str, Any]:
-        """What `meta.json` says."""
+        """The content of `meta.json`."""
         return masked(object_of(setting(self._fs, f"{os.path.dirname(self.path)}/{META}")))
 
     def items(self, after: Cursor | None) -> Iterator[Item]:
-        """What the store holds; see `Layout.read`.
+        """The content of the store; see `Layout.read`.
 
         Raises:
             as `Database.fetch`.
@@ -115,7 +115,7 @@ class ChatStore:
         return masked_bytes(stored_bytes(rows[0][0]))
 
     def _meta(self) -> tuple[dict[str, Any], Problem | None]:
-        """What the row of `meta` says; some versions have a row for each value."""
+        """The values of `meta`; some versions have a row for each value."""
         place = Place(f"{self.path}#meta")
         rows = dict(self._database.fetch("SELECT key, CAST(value AS BLOB) FROM meta"))
         if len(rows) != 1:

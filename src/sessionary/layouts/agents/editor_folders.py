@@ -1,4 +1,4 @@
-"""Where editors that are built like VS Code keep the data of a user, and how they name folders."""
+"""Folders of the user data of editors that are built on VS Code, and their names of folders."""
 
 from __future__ import annotations
 

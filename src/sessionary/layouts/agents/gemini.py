@@ -216,7 +216,7 @@ class GeminiLayout(LogLayout):
         return from_start(self._old_items(ref), after)
 
     def _old_items(self, ref: SessionRef) -> Iterator[Item]:
-        """What one JSON document holds."""
+        """The content of one JSON document."""
         from sessionary.layouts.agents.documents import Head, Shape, pieces
 
         shape = Shape("messages", _BEGIN, "summary", _TITLE)

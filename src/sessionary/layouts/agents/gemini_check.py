@@ -1,4 +1,4 @@
-"""What Gemini CLI refuses in a session, or does not list."""
+"""Check for sessions and records that Gemini CLI refuses or does not list."""
 
 from __future__ import annotations
 

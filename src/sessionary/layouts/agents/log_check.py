@@ -1,4 +1,4 @@
-"""What a check finds in the records of a log while its messages are read: no further pass over the file."""
+"""Checks of the records of a log during the pass that reads its messages, so that no further pass is needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogCheck:
         self._count = 0
 
     def passing(self, stored: Iterable[Stored]) -> Iterator[Stored]:
-        """What is stored, each record taken on the way."""
+        """The stored records; each is also passed to the check."""
         for found in stored:
             if isinstance(found, Record):
                 self.stored(found)

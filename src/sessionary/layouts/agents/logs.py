@@ -48,11 +48,11 @@ KEPT = 1 << 20
 """Bytes of a file whose records are kept between both passes; those of a larger one are read twice."""
 
 Memory = dict[str, Any]
-"""What a layout remembers from record to record. Cursors store it, so its values are plain, small, and replaced."""
+"""State that a layout carries from record to record. Cursors store it, so values are plain, small, and replaced."""
 
 
 class Verdict(Enum):
-    """What becomes of a record of a log."""
+    """The use of a record of a log."""
 
     SHOWN = "shown"
     ASIDE = "aside"
@@ -61,7 +61,7 @@ class Verdict(Enum):
 
 
 class Plan(Protocol):
-    """Which records of a file count.
+    """Decides which records of a file count.
 
     Attributes:
         hidden: the number of records that are not shown, by the words that say which they are.
@@ -86,21 +86,21 @@ class Plan(Protocol):
         ...
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
-        """What becomes of a record. Called once for each record, in the order of the file."""
+        """The use of a record. Called once for each record, in the order of the file."""
         ...
 
     def state(self) -> bytes:
-        """What a later `follow` needs, as bytes."""
+        """The state that a later `follow` needs, as bytes."""
         ...
 
 
 def aside(item: Message | UsageEvent) -> Aside | UsageEvent:
-    """What is yielded of a message that is outside of the conversation."""
+    """Items for a message outside of the conversation."""
     return Aside(item) if isinstance(item, Message) else item
 
 
 class _State(Struct, array_like=True):
-    """What a cursor holds: the position in the file, the plan, the id of the last message, and the memory."""
+    """Content of a cursor: the position in the file, the plan, the id of the last message, and the memory."""
 
     position: bytes
     plan: bytes
@@ -117,7 +117,7 @@ class Reading(Struct):
     last: str | None
     memory: Memory
     kept: list[Stored] | None = None
-    """What is in the file, if it is small: then it is read once."""
+    """The content of a small file, which is then read only once."""
     surveyed: int = 0
     """Records that begin before this byte were surveyed."""
 
@@ -132,7 +132,7 @@ class LogLayout(AgentLayout):
     versions: ClassVar[bool] = False
 
     _watch: LogCheck | None = None
-    """What is shown each record of its session that is read."""
+    """Receives each record of a session that is read."""
 
     @abstractmethod
     def _plan(self, ref: SessionRef, state: bytes | None) -> Plan:
@@ -149,11 +149,11 @@ class LogLayout(AgentLayout):
         """The messages that a record holds, and usage that belongs to none."""
 
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterable[Fact]:
-        """What a record says of the session. Called for every record, whether it counts or not."""
+        """Facts of the session in a record. Called for every record, whether it counts or not."""
         return ()
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
-        """What the place of a file says of the session."""
+        """Facts of the session from the path of its file."""
         return iter(())
 
     def read(
@@ -171,18 +171,18 @@ class LogLayout(AgentLayout):
         yield from check.problems()
 
     def _check_of(self, ref: SessionRef) -> LogCheck:
-        """What takes the records of a session that is checked."""
+        """The receiver of the records of a session that is checked."""
         from sessionary.layouts.agents.log_check import LogCheck  # here and below: a list checks nothing
 
         return LogCheck(ref, versions=self.versions)
 
     def _watched(self, ref: SessionRef, stored: Iterable[Stored]) -> Iterable[Stored]:
-        """What is stored of a session, each record shown to a check."""
+        """The stored records of a session; each is also passed to a check."""
         watch = self._watch_of(ref)
         return stored if watch is None else watch.passing(stored)
 
     def _watch_of(self, ref: SessionRef) -> LogCheck | None:
-        """What is shown the records of this session; None for another one that is read on the way."""
+        """The receiver of the records of this session; None for another session that is read too."""
         watch = self._watch
         return watch if watch is not None and watch.ref.locator == ref.locator else None
 
@@ -208,7 +208,7 @@ class LogLayout(AgentLayout):
                 yield Cursor(data)
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
-        """What the records say."""
+        """The items of the records."""
         watch, path, memory = self._watch_of(ref), ref.locator, reading.memory
         plain_until = reading.surveyed if watch is None and reading.plan.is_plain else 0
         for found in self._watched(ref, reading.kept or records(self._fs, path, reading.start)):
@@ -259,7 +259,7 @@ class LogLayout(AgentLayout):
         return Reading(None, end, plan, None, {}, kept or None, surveyed)
 
     def _further(self, ref: SessionRef, after: Cursor) -> Reading | None:
-        """What was added behind a cursor; None if the file must be read from its start."""
+        """Items added after a cursor; None if the file must be read from its start."""
         try:
             state = msgpack.decode(after.state, type=_State)
             plan = self._plan(ref, state.plan)

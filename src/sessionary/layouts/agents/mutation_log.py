@@ -45,7 +45,7 @@ class Missing(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What a line does to one request, which the number names.
+    """The change of one request by a line.
 
     Attributes:
         number: of the request, in the order in which requests were added.
@@ -61,7 +61,7 @@ class _Step(NamedTuple):
 
 
 class _State(Struct, array_like=True):
-    """What a cursor holds: how many requests there are, and the ids of all that there were."""
+    """Content of a cursor: the number of requests, and the ids of all current and removed requests."""
 
     requests: int
     seen: bytes
@@ -189,7 +189,7 @@ class MutationLog:
     # -- both passes
 
     def _steps(self, record: dict[str, Any]) -> list[_Step]:
-        """What a record does to requests. Changes the list of them."""
+        """The changes of requests by a record. Updates the list of requests."""
         kind, path = record.get("kind"), record.get("k")
         if not is_change(record):
             return []

@@ -106,7 +106,7 @@ def _blocks(data: Value) -> list[Value]:
 
 
 def _origin(parts: list[Value]) -> str:
-    """Who is behind a message of the user: the program adds texts, and asks for a compaction in such a message."""
+    """The origin of a message with the role user: the program adds texts, and requests compactions in such messages."""
     if parts and all(one.get("type") == "compaction" for one in parts):
         return HARNESS
     texts = [one for one in parts if one.get("type") == "text"]

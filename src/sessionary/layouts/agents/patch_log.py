@@ -129,7 +129,7 @@ class PatchLog:
 
 
 def kind_of(record: dict[str, Any]) -> str:
-    """What a record is: ``rewind``, ``patch``, ``message``, ``set``, ``metadata`` or ``unknown``."""
+    """The kind of a record: ``rewind``, ``patch``, ``message``, ``set``, ``metadata`` or ``unknown``."""
     if isinstance(record.get("$rewindTo"), str):
         return "rewind"
     if isinstance(record.get("$patch"), dict):

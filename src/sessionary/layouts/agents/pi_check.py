@@ -1,4 +1,4 @@
-"""What Pi refuses in a session: a file without a header, content of another shape, compactions that keep nothing."""
+"""Check for what Pi refuses: a file without a header, content of another type, compactions without their entry."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REFUSED = {
     "missing_entry": Severity.hides_data,
     "no_header": Severity.stops_resume,
 }
-"""What Pi refuses in an entry, with the severity."""
+"""Problems for which Pi refuses an entry, with the severity."""
 
 
 class PiCheck(LogCheck):
-    """What a check of one session finds beside its messages.
+    """Findings of a check in the records of one session.
 
     Args:
         ref: the session.

@@ -218,7 +218,7 @@ def _result(record: dict[str, Any], empty: Message) -> Message:
 
 
 def _notice(record: dict[str, Any], subtype: str | None) -> str | None:
-    """What a system record says; None if it says nothing in words."""
+    """The text of a system record; None without one."""
     from sessionary.layouts.agents.google_parts import texts_only
 
     payload = object_of(record.get("systemPayload"))

@@ -1,4 +1,4 @@
-"""What Qwen Code refuses in a session, or stores elsewhere."""
+"""Check for what Qwen Code refuses in a session, or stores elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessionary.model import Problem, Record, SessionRef, Severity
 
 
 class QwenCheck(LogCheck):
-    """What a check of one session finds beside its messages.
+    """Findings of a check in the records of one session.
 
     Args:
         ref: the session.

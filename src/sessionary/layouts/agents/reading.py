@@ -1,4 +1,4 @@
-"""What the read-only layouts of agents share that keep each session in one file: discovery, summary, check.
+"""Base of the read-only layouts whose agents keep each session in one file: discovery, summary, check.
 
 A layout of this kind says where its files lie (`_files`), what their names mean (`_ref`), and how a file is read
 (`_items`).
@@ -52,9 +52,9 @@ class AgentLayout:
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
     side_files: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[tuple[str, ...]] = ("projects/",)
-    """What its home holds, one of these at least; names of folders end with a slash, `*/` is any folder."""
+    """Names of which a home has at least one; names of folders end with a slash, `*/` is any folder."""
     relisted: ClassVar[str | None] = None
-    """What the agent does with a session whose file is put back into its home; None if it needs more than the file."""
+    """How the agent treats a session whose file is restored into its home; None if it needs more than the file."""
 
     after_resume: ClassVar[str | None] = None
     """How the agent loses a session that it continued; None if it keeps it."""
@@ -79,7 +79,7 @@ class AgentLayout:
 
     @abstractmethod
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
-        """What a file holds, in its order; see `Layout.read`."""
+        """The content of a file, in its order; see `Layout.read`."""
 
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))

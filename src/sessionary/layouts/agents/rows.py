@@ -18,7 +18,7 @@ Versions = Sequence[tuple[Any, ...]]
 
 
 class _State(Struct, array_like=True):
-    """What a cursor holds: how many messages were read, the last of them, and a digest of all their versions."""
+    """Content of a cursor: the number of messages read, the last of them, and a digest of all their versions."""
 
     messages: int
     last: str
@@ -31,7 +31,7 @@ def cursor_behind(versions: Versions) -> Cursor:
 
 
 def read_before(versions: Versions, after: Cursor | None) -> int | None:
-    """How many of these messages lie before a cursor; None if one of them changed since."""
+    """The number of these messages before a cursor; None if one of them changed since."""
     if after is None:
         return 0
     try:

@@ -73,7 +73,7 @@ def dump(
 
 
 def place_of(line: bytes) -> str:
-    """Where a database of rows is to lie in a home, by their first line. Raises Corrupt as `database_of`."""
+    """The path below a home for a database of rows, by their first line. Raises Corrupt as `database_of`."""
     try:
         return str(json.loads(line)["database"])
     except (ValueError, KeyError, TypeError) as error:

@@ -92,7 +92,7 @@ class VsCodeChatLayout(LogLayout):
     # -- where sessions are
 
     def _roots(self) -> Iterator[str]:
-        """Where the data of a user may be."""
+        """Possible folders of the user data."""
         home = str(self.home)
         yield from (home, f"{home}/User")
         for product in _PROGRAMS:
@@ -267,7 +267,7 @@ class VsCodeChatLayout(LogLayout):
         return events
 
     def _of_transcript(self, ref: SessionRef, path: str, said: bool) -> Iterator[Item]:
-        """What a transcript holds beside an empty chat; beside a damaged one its messages repeat some of that."""
+        """The content of a transcript beside an empty or damaged chat; beside a damaged one, messages may repeat."""
         if said:
             words = "the chat is damaged; the messages of its transcript are not shown"
             remedy = "none needed; `sessionary show --branches` shows them"
@@ -328,7 +328,7 @@ class VsCodeChatLayout(LogLayout):
             yield Message(None, HARNESS, (Other("record", record),), place=place)
 
     def _old_items(self, ref: SessionRef) -> Iterator[Item]:
-        """What one JSON document holds."""
+        """The content of one JSON document."""
         from sessionary.layouts.agents.documents import Head, Shape, pieces
         from sessionary.layouts.agents.vscode_parts import messages_of
 
@@ -356,7 +356,7 @@ class VsCodeChatLayout(LogLayout):
 
 
 def _facts_of(fields: dict[str, Any]) -> Iterator[Fact]:
-    """What fields of the document say of the session."""
+    """Facts of the session in the fields of the document."""
     agents = (object_of(object_of(one).get("agent")) for one in list_of(fields.get("requests")))
     stated = [
         ("title", fields.get("customTitle")),

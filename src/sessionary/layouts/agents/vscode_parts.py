@@ -72,7 +72,7 @@ def messages_of(request: dict[str, Any], place: Place) -> Iterator[Message]:
 
 
 def _asked(request: Mapping[str, Any]) -> Iterator[Part]:
-    """What the user said, and what was attached to it."""
+    """The text of the user, and its attachments."""
     stated = request.get("message")
     text = stated if isinstance(stated, str) else object_of(stated).get("text")
     if isinstance(text, str) and text:
@@ -122,7 +122,7 @@ def _parts(response: Any, calls: _Calls) -> Iterator[tuple[Part, ToolResult | No
 
 
 def _words(one: Any) -> str | None:
-    """What a part adds to the text of a response; None if it is not text."""
+    """The text of a part of a response; None if it is not text."""
     if one is None or isinstance(one, str):
         return one or ""
     value = object_of(one)

@@ -88,7 +88,7 @@ def _rest(
 
 
 def _edited(same: int, found: list[int | None], stored: int) -> list[bool]:
-    """Which of the new messages are edited versions of old ones in their place.
+    """Find the new messages that are edited versions of old ones in the same position.
 
     These are the ones before a stored message that is still in its place: nothing was inserted or removed in
     between. Without such a later message, a new one counts as new: after a rewind it is in the place of a

@@ -46,7 +46,7 @@ def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
 
 
 def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
-    """What a session says beside its messages, and what the names and times of its files show.
+    """Facts of a session outside of its messages, from its documents and the names and times of its files.
 
     Raises:
         OSError: the folder is gone, or cannot be looked into.
@@ -95,7 +95,7 @@ def stated_name(fs: Fs, folder: str) -> str | None:
 def _by_files(
     folder: str, place: os.stat_result, stats: dict[str, os.stat_result], now: float, problems: list[Problem]
 ) -> datetime | None:
-    """When a session changed last by the times of its files. A time after the clock is reported and does not count."""
+    """The last change of a session by the times of its files. A time in the future is reported and does not count."""
     found = [place, *[stats[name] for name in stats if name not in NO_ACTIVITY]]
     newest = max([each.st_mtime for each in found])
     if newest > now + AHEAD:

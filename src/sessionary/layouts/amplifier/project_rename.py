@@ -254,7 +254,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _last_change(fs: Fs, folder: str) -> float:
-    """When a session changed last; the steps are sorted by this.
+    """The last change of a session; the steps are sorted by this.
 
     Updating its path counts as a change, and lists with the newest first should keep the order of the sessions.
     """

@@ -69,7 +69,7 @@ class Rewound:
 
 
 class TurnCut(NamedTuple):
-    """Where the removed turns begin in a transcript.
+    """The start of the removed turns in a transcript.
 
     Attributes:
         turns: number of turns.
@@ -125,7 +125,7 @@ def rewind(
 
 
 def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
-    """Where the turns after `turn` begin; only they and the last turn that stays are read."""
+    """The start of the turns after `turn`; only these and the last kept turn are read."""
     turns = len(marks.starts)
     if turn == turns:
         return TurnCut(turns, marks.size, marks.messages, (), ())

@@ -77,7 +77,7 @@ def lines_known(raws: Iterable[bytes]) -> array[int]:
 
 @dataclass(slots=True)
 class Baseline:
-    """What this process last loaded from or saved to a transcript.
+    """The content that this process last loaded from or saved to a transcript.
 
     Attributes:
         seen: structural copies of the caller's messages of the lines, in order; None after a load, when the

@@ -1,4 +1,4 @@
-"""When a work session began and ended, and when its breadcrumbs were left."""
+"""Start and end of a work session, and the times of its breadcrumbs."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class _Walk:
         self.head: ChainHead | None = None
 
     def records(self, fs: Fs, path: str, kept: ChainHead | None) -> Iterator[Finding]:
-        """What is wrong: a code, the line, its offset, and a sentence."""
+        """A fault: a code, the line, its offset, and a sentence."""
         byte, number, expected, first = 0, -1, "", ""
         seen, size = False, fs.stat(path).st_size
         for line, raw in enumerate(lines_of(fs, path), 1):
@@ -91,7 +91,7 @@ class _Walk:
 
 
 def _of_begin(path: str, record: dict[str, Any], digest: str, kept: ChainHead | None) -> Iterator[Finding]:
-    """Whether the first record belongs to this file, and is the one that was remembered."""
+    """Whether the first record belongs to this file, and is the remembered one."""
     scope, session = record.get("scope"), record.get("session")
     if record.get("op") != BEGIN or not isinstance(scope, list) or not isinstance(session, str):
         yield "broken_chain", 1, 0, "the first record cannot be read"

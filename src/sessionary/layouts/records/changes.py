@@ -46,7 +46,7 @@ _OWN_WAY = {
     ("fork", PYDANTIC): "fork the conversation in the program: `DurableConversationStore` stores the fork",
     ("fork", CLAUDE): "resume it with `fork_session=True`: the SDK gives all entries their new ids",
 }
-"""What a framework has instead, by operation and framework; here it would leave its own records inconsistent."""
+"""The framework's own operation, by operation and framework; ours would leave its records inconsistent."""
 
 
 def rewind(fs: Fs, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:

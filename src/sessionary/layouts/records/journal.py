@@ -69,7 +69,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Change(NamedTuple):
-    """What one record changes. All of it takes effect, or nothing.
+    """The changes of one record. All of them take effect, or none.
 
     Attributes:
         add: items to add at the end: values that `encode_value` accepts, or what it returned as `msgspec.Raw`.
@@ -160,7 +160,7 @@ class RecordJournal:
         self.skipped = []
 
     def state(self) -> State:
-        """What the records add up to, with those of other processes. Do not change it.
+        """The current state, including records of other processes. Do not change it.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -172,7 +172,7 @@ class RecordJournal:
             return self._state
 
     def read(self, select: Callable[[State], Result]) -> Result:
-        """What a function returns of the newest state, which no other thread changes meanwhile.
+        """The result of a function over the newest state, which no other thread changes meanwhile.
 
         Raises: as `state`.
         """

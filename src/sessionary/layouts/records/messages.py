@@ -53,7 +53,7 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
 
 
 def facts_from(framework: str, item: Any) -> Iterator[Fact | UsageEvent]:
-    """What an item says of its session."""
+    """Facts of the session in an item."""
     if framework == CLAUDE and isinstance(item, dict):
         yield from claude_code.facts_of_record(item, {})
     elif framework == IMPORT and isinstance(item, dict) and "parts" not in item:
@@ -197,7 +197,7 @@ def _pydantic_usage(counts: dict[str, Any]) -> Usage | None:
 
 
 def _unpacked(item: Any) -> Any:
-    """What LangGraph serialised as MessagePack. An object in it is an extension: module, name, fields, method."""
+    """A value that LangGraph serialised as MessagePack. Objects are extensions: module, name, fields, method."""
     if not isinstance(item, list) or len(item) != 2 or item[0] != "msgpack" or not isinstance(item[1], bytes):
         return item
     try:

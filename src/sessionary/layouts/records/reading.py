@@ -44,7 +44,7 @@ def read_records(fs: Fs, ref: SessionRef, after: Cursor | None) -> Iterator[Item
 
 
 def framework_in(fs: Fs, ref: SessionRef) -> str:
-    """What stored a session; "" if neither its folder nor its first record says it."""
+    """The framework of a session; "" if neither its folder nor its first record has it."""
     begin = Survey()
     for found in read_jsonl(fs, ref.locator):
         if isinstance(found, Record):
@@ -56,7 +56,7 @@ def framework_in(fs: Fs, ref: SessionRef) -> str:
 def _survey(
     fs: Fs, ref: SessionRef, start: Cursor | None, earlier: Survey
 ) -> tuple[Cursor | None, Survey | None]:
-    """What the records behind a cursor say, and where they end; nothing if what is before it changed."""
+    """The items of the records after a cursor, and their end; nothing if earlier records changed."""
     survey, end = deepcopy(earlier), None
     for found in read_jsonl(fs, ref.locator, start):
         end = found if isinstance(found, Cursor) else None

@@ -1,4 +1,4 @@
-"""What the records of a session add up to: the items that stand, and the tables. Pure."""
+"""The state of a session after its records: the current items, and the tables. Pure."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Ranges:
 
 
 class State:
-    """What the records up to now add up to.
+    """The state after the records so far.
 
     Attributes:
         items: the stored items that stand, by their number, in order.

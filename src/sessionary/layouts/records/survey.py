@@ -1,4 +1,4 @@
-"""What the records of a session say without their items: which items stand, which are shown, and the facts. Pure.
+"""Survey of the records of a session without their items: current items, shown items, and facts. Pure.
 
 The reader of a journal needs no state of it: it makes one pass to find out which items count, and one to yield them.
 """
@@ -30,7 +30,7 @@ _FACTS = ("title", "cwd", "branch", "parent", "version", "agent", "nested")
 
 
 class Survey(Struct, array_like=True):
-    """What a pass over the records found. A cursor holds its end, so that a later pass goes on with it.
+    """The result of a pass over the records. A cursor holds its end, so that a later pass continues from it.
 
     Attributes:
         framework: what wrote them; "" if the first record is missing.

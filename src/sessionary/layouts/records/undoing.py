@@ -38,7 +38,7 @@ class Cause(Struct):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What else is known of the operation, by the names that `sessionary undo --list` prints."""
+        """Further facts of the operation, by the names that `sessionary undo --list` prints."""
         facts = {"to_turn": self.to_turn, "operation": self.of}
         return {name: value for name, value in facts.items() if value is not None}
 
@@ -52,7 +52,7 @@ class Caused(Struct):
 
     @property
     def stamp(self) -> str:
-        """When it was written, as text that sorts."""
+        """The time of the record, as text that sorts."""
         time = parse_time(self.at)
         return "" if time is None else atomic.timestamp_name(time)
 

@@ -1,4 +1,4 @@
-"""Imports: sessions of other stores and of exports, taken over into journals of records.
+"""Imports: sessions of other stores and of exports, stored as journals of records.
 
 traces, simple_traces
              ATIF, STS

@@ -1,4 +1,4 @@
-"""Import a file: recognise what it is, read its sessions, and take them over."""
+"""Import a file: recognise its format, read its sessions, and store them."""
 
 from __future__ import annotations
 
