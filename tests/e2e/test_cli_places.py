@@ -31,7 +31,7 @@ def test_without_any_sessions_the_doctor_is_named(
     monkeypatch.chdir(tmp_path)
     result = run(command)
     assert (result.code, result.out) == (0, "")  # no sign that all is well: nothing was looked at
-    assert result.err == "No sessions yet: `sessionary doctor` shows where they were looked for.\n"
+    assert result.err == "No sessions yet: `sessionary doctor` shows which folders were searched.\n"
 
 
 def claude(home: Path, name: str, text: str) -> None:
@@ -136,7 +136,7 @@ def test_a_folder_that_was_named_and_holds_no_store_is_an_error_of_every_command
     result = run(*filled(name), option, str(tmp_path / "empty"))
     assert (result.code, result.out) == (10, "")
     assert f"sessionary: {option}: {tmp_path / 'empty'} holds no sessions" in result.err
-    assert "looked for" in result.err or "`sessionary doctor` shows those known" in result.err
+    assert "it has no " in result.err or "`sessionary doctor` shows those known" in result.err
     assert max(map(len, result.err.replace(str(tmp_path), "").splitlines())) < 110
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
     if option == "--home":
@@ -199,7 +199,7 @@ def test_a_root_that_was_named_and_holds_no_store_is_an_error(
         result = run(*command.split(), "--root", str(tmp_path / name))
         assert (result.code, result.out) == (10, "")
         assert str(tmp_path / name) in result.err
-    assert f"looked for {looked_for} in it" in result.err
+    assert f"it has no {looked_for}" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 

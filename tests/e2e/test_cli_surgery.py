@@ -292,7 +292,7 @@ def test_repair_and_back(make: Make, run: Run, capsys: pytest.CaptureFixture[str
     assert "line 8  glued_records" in done.out
     assert "completed_call" in done.out
     (aside,) = folder.glob("transcript.jsonl.corrupt-*")
-    assert f"  set aside: 15 B, in {aside.name}" in done.out.splitlines()
+    assert f"  quarantined: 15 B, in {aside.name}" in done.out.splitlines()
     assert aside.read_bytes() == b'{"role": "assi\n'
     assert run("check", ROOT).code == 0
     stored = (folder / "transcript.jsonl").read_bytes().splitlines(keepends=True)
@@ -567,7 +567,7 @@ def test_what_came_after_a_rewind_is_kept_by_its_undo(make: Make, run: Run) -> N
     run("rewind", ROOT, "1")
     SessionStore(folder.parent).append(ROOT, [{"role": "user", "content": "Something else"}])
     done = run("undo", ROOT)
-    assert "  set aside, since it is newer than the change: 1 message" in done.out
+    assert "  kept separately, since it is newer than the change: 1 message" in done.out
     assert (folder / "transcript.jsonl").read_bytes() == before
     run("undo", ROOT)
     assert b"Something else" in (folder / "transcript.jsonl").read_bytes()

@@ -241,7 +241,10 @@ def test_a_damaged_line_of_the_log_is_set_aside_by_the_command_that_its_remedy_n
         in run("work", "status", session, "--json").json["consumers"][0]["problems"][0]["repair"]
     )
     code, out, _ = run("work", "ledger", "restore", session)
-    assert (code, out) == (0, f"✓ 1 message put back into the log of {session}\n✓ 1 damaged line set aside\n")
+    assert (code, out) == (
+        0,
+        f"✓ 1 message put back into the log of {session}\n✓ 1 damaged line quarantined\n",
+    )
     (kept,) = log.parent.glob("log.jsonl.corrupt-*")
     assert kept.read_bytes().startswith(damaged)
     for words in (["work", "consume"], ["check"]):

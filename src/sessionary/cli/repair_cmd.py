@@ -58,7 +58,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
     "--bad-bytes",
     default="replace",
     among=["replace", "drop"],
-    help="Messages with invalid UTF-8: replace the bytes by U+FFFD, or set the message aside.",
+    help="Messages with invalid UTF-8: replace the bytes by U+FFFD, or quarantine the message.",
 )
 @options.flag("--full", help=f"Print lines of the diff whole, not their first {WHOLE} characters.")
 @options.dry_run
@@ -175,7 +175,7 @@ def _of_copy(one: BroughtIn, dry_run: bool) -> str:
     unit = "line" if one.path.endswith(".jsonl") else "field"
     more = formatting.count(one.more, unit)
     if one.done == CONTAINED:
-        return f"adds nothing to {one.original}; {'would be' if dry_run else 'was'} set aside"
+        return f"adds nothing to {one.original}; {'would be' if dry_run else 'was'} moved away"
     if one.done == LEFT:
         return f"has {more} missing from {one.original}; compare the two, then delete the copy"
     if one.done == SESSION:
@@ -228,7 +228,7 @@ def _besides(done: Repaired) -> Iterator[str]:
     """The changes outside of the lines of the transcript."""
     if done.set_aside:
         where = os.path.basename(done.set_aside_in) if done.set_aside_in else "a file beside the transcript"
-        yield from changing.set_in(f"  set aside: {formatting.size(done.set_aside)}, in {where}")
+        yield from changing.set_in(f"  quarantined: {formatting.size(done.set_aside)}, in {where}")
     if done.metadata_from is not None:
         yield from changing.set_in(f"  metadata.json is rebuilt from {_SOURCES[done.metadata_from]}")
     if done.event_sealed:

@@ -18,7 +18,7 @@ from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Target, Workspace, gathered, is_home
 
-NONE_YET = "No sessions yet: `sessionary doctor` shows where they were looked for."
+NONE_YET = "No sessions yet: `sessionary doctor` shows which folders were searched."
 
 
 def resolve(workspace: Workspace, word: str, *, able: Capability | None = None) -> Target:

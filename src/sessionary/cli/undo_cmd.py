@@ -301,6 +301,8 @@ def _undone_lines(one: Change, undone: Undone) -> Iterator[str]:
     if undone.metadata_since:
         since.append("a change of metadata.json")
     if since:
-        yield from changing.set_in(f"  set aside, since it is newer than the change: {', '.join(since)}")
+        yield from changing.set_in(
+            f"  kept separately, since it is newer than the change: {', '.join(since)}"
+        )
     if undone.events_left:
         yield "  the event log was replaced since then, and is unchanged"

@@ -77,7 +77,7 @@ class PartKind(Enum):
     """A journal of what happened, much larger than the conversation; no agent resumes from it."""
 
     KEPT = "kept"
-    """A backup, or bytes set aside by a repair or a conflict; never read as the session itself."""
+    """A backup, or bytes quarantined by a repair or a conflict; never read as the session itself."""
 
     BUNDLE = "bundle"
     """Not a file: all those of a session that are made once and never changed, carried as the lines of one journal."""

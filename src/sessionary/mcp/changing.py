@@ -43,7 +43,7 @@ class Changing:
 
         The session must be closed in its agent. orphans: tool calls without a result get one that says so
         (complete), or are removed (drop). bad_bytes: messages with invalid UTF-8 are kept with U+FFFD (replace), or
-        set aside (drop). dry_run: only return what would be done. Sessions of most agents can only be read; of these
+        quarantined (drop). dry_run: only return what would be done. Sessions of most agents can only be read; of these
         only conflict copies of a file synchroniser are merged.
         """
         tokens = answers.room(max_tokens)

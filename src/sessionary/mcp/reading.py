@@ -345,7 +345,7 @@ class Reading:
         text, more = _part((line.decode() for line in export), _natural("position", position), tokens)
         notes = []
         if more:
-            notes.append(f"the export goes on: call again with position={position + len(text)}")
+            notes.append(f"the export continues: call again with position={position + len(text)}")
             notes.append("`sessionary export ID --output FILE` writes the whole export to a file")
         return Answer({"file_name": export.file_name, "text": text}, notes)
 

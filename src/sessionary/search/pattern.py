@@ -39,7 +39,7 @@ class Pattern:
             raise Invalid(
                 f"not a regular expression: {text!r}: {error}",
                 operation="search",
-                hint=r"put a backslash before signs that stand for themselves: \( \[ \. \*",
+                hint=r"put a backslash before literal signs: \( \[ \. \*",
             ) from None
         words = max(_literals(text, case), key=len, default="")
         self.needle: Needle | None = Needle(words, case=case) if words.strip() else None

@@ -3,7 +3,7 @@
 A copy is another version of a file, without a known common version. It is merged by the rule that a pull has for that
 file (`layouts.sync.Policy`):
 
-- a copy whose content the file contains is set aside;
+- a copy whose content the file contains is moved away;
 - a copy that begins with the whole file replaces it;
 - of a journal whose lines can be merged (`UNION`, `LEDGER`), the lines of both are kept; of a document that is merged
   by field (`FIELDS`), the fields of both;
@@ -48,7 +48,7 @@ class BroughtIn(NamedTuple):
 
     Attributes:
         original: the name of the file that it is a version of.
-        done: ``contained`` (set aside: the file contains it), ``taken`` (it is the file now), ``merged``, ``session``
+        done: ``contained`` (moved away: the file contains it), ``taken`` (it is the file now), ``merged``, ``session``
             (a session of its own), or ``left`` (it stays where it is).
         kept: its path now; the old one with ``left`` or in a dry run.
         session: the id of the session that it became; None unless `done` is ``session``.
@@ -93,7 +93,7 @@ def bring_in(
     Args:
         dry_run: return what would be done, and write nothing.
 
-    Durability: each file is the old one or the new one, whole, and a copy is set aside only after its content is
+    Durability: each file is the old one or the new one, whole, and a copy is moved away only after its content is
     durable. If interrupted, the next call does the rest.
     """
     found = find(layout, ref, fs)

@@ -277,4 +277,4 @@ def _remedy(session: str, damaged: Sequence[Hold]) -> str:
             f"{resolve} mine` sends the version here; "
             f"{resolve} theirs` takes that of the remote and keeps yours beside it"
         )
-    return f"settle it on that device; if it is gone for good, {resolve} mine` ends it"
+    return f"resolve it on that device; if it no longer exists, run {resolve} mine`"

@@ -28,7 +28,7 @@ def head_of(folder: str, name: str, fs: Fs = OS_FS) -> Head:
     """
     record = FolderRemote(folder, fs).read_head(name)
     if record is None:
-        raise NotFound(f"the archive {folder} does not have this session any more", path=folder)
+        raise NotFound(f"the archive {folder} no longer has this session", path=folder)
     return heads.decode(name, record.data)
 
 

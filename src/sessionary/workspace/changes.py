@@ -244,7 +244,7 @@ def _moved_aside(
         dry_run,
         problems=before,
         remaining=[one for one in after if not dry_run or one.line not in dict(moved.lines)],
-        fixes=[Fix(line, codes.get(line, "not_json"), "set aside", size) for line, size in moved.lines],
+        fixes=[Fix(line, codes.get(line, "not_json"), "quarantined", size) for line, size in moved.lines],
         messages_before=messages,
         messages_after=messages,
         set_aside=sum(size for _, size in moved.lines),

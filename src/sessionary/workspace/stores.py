@@ -155,7 +155,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str) -> None
     lacks = ""
     hint = "name the folder of an agent, as ~/.claude, or of a project; `sessionary doctor` shows those known"
     if kind is not None:
-        lacks = f"; looked for {IN_PROJECTS[kind].place}/ in it"
+        lacks = f"; it has no {IN_PROJECTS[kind].place}/"
         hint = f"{named_by} names the folder that holds {IN_PROJECTS[kind].place}/"
     elif any(
         _holds(OS_FS, folder, place)

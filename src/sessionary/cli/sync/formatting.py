@@ -118,7 +118,7 @@ def _ways(outcome: Outcome, here: Here) -> Iterator[tuple[str, str]]:
         yield "to keep theirs", here.command("resolve", session, "--keep", "theirs")
         yield "to keep mine", here.command("resolve", session, "--keep", "mine")
     elif where:
-        yield "if that device is gone for good", here.command("resolve", session, "--keep", "mine")
+        yield "if that device no longer exists", here.command("resolve", session, "--keep", "mine")
 
 
 def _undo(outcome: Outcome, here: Here) -> str | None:

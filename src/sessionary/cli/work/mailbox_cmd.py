@@ -185,7 +185,7 @@ def restore_command(box: Mailbox, names: dict[str, Any]) -> int:
     number, damaged = box.restore_ledger(), box.set_damage_aside()
     texts = [f"{count(number, 'message')} put back into the log of {names['session_id']}"] if number else []
     if damaged:
-        texts.append(f"{count(damaged, 'damaged line')} set aside")
+        texts.append(f"{count(damaged, 'damaged line')} quarantined")
     return _print_done({**names, "messages": number, "damaged": damaged}, texts, _COMPLETE)
 
 

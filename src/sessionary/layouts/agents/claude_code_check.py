@@ -30,7 +30,7 @@ WIDEST_IMAGE = 8000
 """Pixels of a side of an image that the provider accepts."""
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _HEAD = 1 << 16
-_OLD = "; it stands before the last compaction, so it is not sent again"
+_OLD = "; it is before the last compaction, so it is not sent again"
 
 
 class ClaudeCodeCheck(LogCheck):

@@ -302,7 +302,7 @@ class VsCodeChatLayout(LogLayout):
                 yield from self._messages(ref, found.value, place, reading.memory)
                 for ready in plan.complete(found.value, place):
                     if isinstance(ready, Missing):
-                        words = "the line changes what is not there: VS Code cannot open this session"
+                        words = "the line changes a missing value: VS Code cannot open this session"
                         yield Problem(
                             "missing_path", Severity.stops_resume, ref.locator, found.line, found.byte, words
                         )

@@ -99,7 +99,7 @@ def salvage(data: bytes, backup: Reading | None = None, *, replace_bad: bool = T
 
     Args:
         backup: the content of its backup; gaps are filled from there.
-        replace_bad: keep a message with invalid UTF-8, with U+FFFD in place of the bytes; else it is set aside.
+        replace_bad: keep a message with invalid UTF-8, with U+FFFD in place of the bytes; else it is quarantined.
     """
     done = Salvaged(replace_bad=replace_bad)
     data = _settled(data, done)
@@ -236,7 +236,7 @@ def _settled(data: bytes, done: Salvaged) -> bytes:
             Fix(
                 one.first + 1,
                 "conflict_marker",
-                words + "and the lines before the merge were set aside",
+                words + "and the lines before the merge were quarantined",
             )
         )
     return b"\n".join(lines)
@@ -247,7 +247,7 @@ def _words(records: int, rest: int) -> str:
     if records:
         parts.append(f"messages that got a line of their own: {records}")
     if rest:
-        parts.append(f"{rest:,} bytes were set aside")
+        parts.append(f"{rest:,} bytes were quarantined")
     return ", ".join(parts) or "a line without content was removed"
 
 

@@ -266,7 +266,7 @@ def _doubled(size: int) -> int:
 
 def _not_backed_up(path: str, error: OSError) -> Problem:
     message = f"the backup of the transcript could not be refreshed ({error.strerror or error}); the older one is kept"
-    remedy = "free some space; the backup is refreshed when the session has doubled once more"
+    remedy = "free some space; the backup is refreshed when the session has doubled again"
     return Problem.of_file("backup_not_refreshed", Severity.note, path, message, remedy)
 
 

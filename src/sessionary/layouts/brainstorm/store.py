@@ -242,7 +242,7 @@ class BrainstormStore:
         data = bytes_at(self._files.fs, path)
         if data is None and session.stored is not None:
             hint = "it may be in the trash or the archive"
-            raise NotFound(f"session {slug} does not exist any more", hint=hint)
+            raise NotFound(f"session {slug} no longer exists", hint=hint)
         before = None if data is None else parse(data, path, slug)
         after = faults_of(session.document, slug=slug, path=path, data=None, strict=False)
         known = set(before.faults.found) if before is not None else set()

@@ -202,7 +202,7 @@ class RecordJournal:
             try:
                 found = self._refresh()
                 if found is not None and found.st_size > self._end:
-                    # A killed writer left its last line: a whole one gets its newline, a torn one is set aside.
+                    # A killed writer left its last line: a complete one gets its newline, a torn one is quarantined.
                     self._journal.append(b"", found)
                     found = self._refresh()
                 change = decide(self._state)
@@ -294,9 +294,7 @@ class RecordJournal:
             error.outcome = "unknown"  # it is written, and not flushed
             raise
         if self._replayed > self._look_at:
-            with suppress(
-                StorageFailed
-            ):  # the change is stored; what is torn of a snapshot is set aside later
+            with suppress(StorageFailed):  # the change is stored; a torn snapshot is quarantined later
                 self._add_snapshot(found)
 
     def _change_line(self, number: int, change: Change) -> bytes:

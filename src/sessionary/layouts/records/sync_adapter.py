@@ -46,7 +46,7 @@ class RecordsSyncLayout(RecordsLayout, SyncLayout):
         name = shared_state.file_of(session_id) if is_shared else name_in(project or "", session_id)
         if project is None or name is None:
             raise Invalid(
-                f"a session of an agent framework cannot lie in the project {project}", session=session_id
+                f"a session of an agent framework cannot be in the project {project}", session=session_id
             )
         framework = project.partition("/")[0]
         is_here = framework in (UNKNOWN, self.home.name)

@@ -1,6 +1,6 @@
 """The trash of the sessions of a framework: `.trash/<time>/<name>.records` in its folder.
 
-What a repair or a writer set aside of a session goes with it.
+The quarantined lines of a session move with it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def rows(fs: Fs, folder: str, closed: list[StorageFailed]) -> list[Row]:
 
 
 def size_of(fs: Fs, path: str) -> int:
-    """The bytes of a session in the trash, with what was set aside of it."""
+    """The bytes of a session in the trash, with its quarantined lines."""
     place, name = os.path.split(path)
     found = (stat_or_none(fs, f"{place}/{one}") for one in (name, *_sides(fs, place, name)))
     return sum(one.st_size for one in found if one is not None)
@@ -115,7 +115,7 @@ def _move_sides(fs: Fs, source: str, name: str, target: str) -> None:
 
 
 def _sides(fs: Fs, folder: str, name: str) -> list[str]:
-    """The files that were set aside of a session. Another session's id may begin with the name of its file."""
+    """The files with quarantined lines of a session. Another session's id may begin with the name of its file."""
     begins = tuple(name + side for side in _SIDES)
     return [
         one for one in names_in(fs, folder) or () if one.startswith(begins) and SUFFIX not in one[len(name) :]

@@ -10,7 +10,7 @@ let list, search, drawer, pages, loading, session = null;
 
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
-  ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter goes on"], ["l", "skim: prompts and final answers"],
+  ["[ ]", "previous, next session"], ["/", "search in all sessions"], ["f", "find in this session; Enter: next match"], ["l", "skim: prompts and final answers"],
   ["b", "messages of left branches"], ["Enter", "open or fold the marked message"], ["w", "follow, or pause"], ["d", "health"], ["i", "files, usage, branches, records"],
   ["a", "what can be changed"], ["X W F", "repair, rewind, fork"], ["n t s", "name, tags, star"], ["x A D", "export, archive, trash"], ["U", "undo the last change"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
@@ -76,7 +76,7 @@ async function changed(of) {
   const row = list.byKey.get(of.row.key);
   if (session !== of) return;
   if (row) { session.row = row; session.head.draw(); }
-  else session.head.say("This session is not in the list any more.");
+  else session.head.say("This session is no longer in the list.");
 }
 
 async function actByKey(names) {
