@@ -52,7 +52,8 @@ The id of a sub-agent's session matches by its own part: `9c1d` names `000000000
 All projects are searched.
 If a name matches several sessions, they are listed, and the exit code is 12.
 
-Sessions of agents are read from `--home`, else from [the home of each agent](agents.md); of Amplifier from `$SESSIONARY_HOME`, else from `~/.amplifier`.
+Sessions of agents are read from `--home`, else from [the home of each agent](agents.md).
+The home of Amplifier is `$SESSIONARY_HOME`, else `~/.amplifier`.
 Work sessions, brainstorms and features are read from the folder of `--root`, else from the current one.
 With `--home`, commands for all kinds read only that folder.
 A named folder that is missing, or has no sessions, is an error: the exit code is 10.

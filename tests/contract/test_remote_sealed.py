@@ -203,7 +203,7 @@ def exchanged(stored: dict[str, bytes]) -> None:
 
 
 def forged(stored: dict[str, bytes]) -> None:
-    """By somebody who knows the public key, which is not a secret."""
+    """By an attacker who knows the public key, which is not a secret."""
     public = pyrage.x25519.Identity.from_str(KEY).to_public()
     stored[min(stored)] = pyrage.encrypt(bytes(32) + b"a-00000000-f\nforged", [public])
 

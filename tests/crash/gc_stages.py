@@ -1,4 +1,4 @@
-"""Where a push relies on blocks that no head reaches yet, and somebody tidies up in that very moment."""
+"""Stages in which a push relies on unreferenced blocks while another client collects garbage."""
 
 import base64
 import random
@@ -241,7 +241,7 @@ def brought_back(world: World, hub: Hub) -> None:
 
 
 def said_again(world: World, hub: Hub) -> None:
-    """What was taken back is there again, byte for byte."""
+    """Rewound lines are restored, byte for byte."""
     a, b = shared(world)
     path = a.sessions / "one" / "transcript.jsonl"
     whole = path.read_bytes()

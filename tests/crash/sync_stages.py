@@ -160,7 +160,7 @@ def rewound_here_grown_there(world: World) -> None:
 
 
 def goes_on(world: World) -> None:
-    """After the kill the user goes on where the session is."""
+    """After the kill the user continues at the place of the session."""
     device = world.devices[0]
     for session in device.names()[:1]:
         world.say(device, session)
@@ -213,7 +213,7 @@ def refused_here(world: World) -> None:
 
 
 def keep(version: str) -> Callable[[Engine], None]:
-    """The user decides; again where a first try was cut off, and its end was not heard of."""
+    """The user resolves the conflict, again if the first attempt was interrupted with an unknown outcome."""
 
     def decide(engine: Engine) -> None:
         (ref,) = engine.layout.discover()

@@ -31,7 +31,7 @@ def said(*texts: str) -> bytes:
 
 
 def setup(home: str) -> None:
-    """A session, a copy that goes on with its metadata, and a copy that is another conversation."""
+    """A session, a copy that continues it with its metadata, and a copy that is another conversation."""
     folder = sessions(home) / ID
     folder.mkdir(parents=True)
     (folder / "transcript.jsonl").write_bytes(said("first", "second"))

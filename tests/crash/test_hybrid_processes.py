@@ -1,4 +1,4 @@
-"""Programs with a hybrid store, killed while they write and send: the next one goes on, and others get all of it."""
+"""Programs with a hybrid store, killed while they write and send: the next one sends the rest, and others get it."""
 
 import asyncio
 import os

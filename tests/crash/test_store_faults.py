@@ -44,7 +44,7 @@ def test_a_disk_that_stays_full_loses_nothing_old(name: Any, tmp_path: Any) -> N
 
 
 def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path: Any) -> None:
-    """The flush that follows a failed one reports success without having stored anything: it must not be believed."""
+    """The flush that follows a failed one reports success without having stored anything: it must not count."""
     from sessionary.errors import StorageFailed
     from tests.support.faults import Fault
     from tests.support.recorder import RecordingFs

@@ -226,7 +226,7 @@ def test_a_first_append_creates_the_session(tmp_path: Any) -> None:
 
 
 def test_a_new_process_vouches_for_the_names_that_a_killed_one_made(tmp_path: Any) -> None:
-    """Files whose names were never flushed, because their maker was killed, are acknowledged by somebody else."""
+    """Files whose names were never flushed, because their creator was killed, are acknowledged by another process."""
 
     def run(fs: Any) -> None:
         root = Path(fs.root, "sessions")

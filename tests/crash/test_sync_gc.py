@@ -1,4 +1,4 @@
-"""A push and somebody who tidies up meet at every call, and either is killed there: no session is lost.
+"""A push and a garbage collection interleave at every call, and either is killed there: no session is lost.
 
 The stages are those in which a push relies on blocks that no head reaches yet. Devices that live with it for long come
 last, with clocks that jump, on a network that fails.

@@ -205,7 +205,7 @@ def is_seen(world: Any) -> None:
 
 
 def goes_on_there(world: Any) -> None:
-    """The user goes on under the old name, if there is one."""
+    """The user continues under the old name, if it exists."""
     if "one" in world.devices[0].names():
         world.say(world.devices[0], "one")
 
@@ -221,7 +221,7 @@ def twice_on_both(world: Any) -> None:
 
 
 def rewinds(world: Any) -> None:
-    """The answer to the push was lost, and the user has taken back since what was pushed."""
+    """The answer to the push was lost, and the user has rewound since then."""
     a = world.devices[0]
     world.take_back(a.rewind("one", 2))
     world.shortened.add("one")

@@ -1,4 +1,4 @@
-"""Who writes into a folder that somebody else made, and died before its name was safe, makes the name safe too.
+"""A write into a folder whose creator was killed before flushing its name flushes that name too.
 
 A folder of which the name was not flushed goes at a power cut with all its content, however well that was flushed.
 Its maker made no promise; a process that finds it and writes into it does.
@@ -74,7 +74,7 @@ def planned(home: str) -> bool:
 
 
 class Case(NamedTuple):
-    """The folders that somebody has made before the write, outermost first, and whether what was written is there."""
+    """The folders that existed before the write, outermost first, and whether the written data exists."""
 
     made: tuple[str, ...]
     write: Callable[[Any, str], None]
@@ -131,7 +131,7 @@ def test_a_folder_that_takes_the_place_of_another_is_named_anew(tmp_path: Path) 
 
 
 def test_a_folder_that_another_process_has_made_anew_is_named_when_that_shows(tmp_path: Path) -> None:
-    """What we made in it is gone, so somebody has removed it, or one of those above it."""
+    """Our content is gone, so another process has removed it, or one of its parents."""
 
     def operation(fs: RecordingFs) -> None:
         store = WorkStore.with_fs(fs, fs.root)

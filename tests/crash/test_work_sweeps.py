@@ -91,7 +91,7 @@ def share_and_write(store: WorkStore) -> None:
 
 
 class Case(NamedTuple):
-    """A write, and whether it is there as a whole. `again` makes good what a crash left undone."""
+    """A write, and whether it is complete. `again` completes what a crash interrupted."""
 
     call: Callable[[WorkStore], object]
     is_done: Callable[[WorkStore], bool]

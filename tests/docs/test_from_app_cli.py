@@ -1,4 +1,4 @@
-"""The way from the original's store to ours can be walked as it is written, with a database and without."""
+"""The steps from the original's store to ours work as documented, with a database and without."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the how-to for PostgreSQL shows does what it says: its code runs as it stands there, against a real server."""
+"""The code of the how-to for PostgreSQL runs unchanged, against a real server."""
 
 import os
 import re

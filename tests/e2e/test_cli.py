@@ -1,4 +1,4 @@
-"""The command line as a person and a script meet it: what is printed where, in what form, and the exit code."""
+"""The command line for users and scripts: what is printed where, in which format, and the exit code."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""`sessionary doctor`: where sessions were looked for, what was found, what will be deleted."""
+"""`sessionary doctor`: the searched folders, the sessions found, and those that will be deleted."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`sessionary mv`, and the filters of `sessionary list`, as a person and a script meet them."""
+"""`sessionary mv`, and the filters of `sessionary list`, for users and scripts."""
 
 import json
 import os

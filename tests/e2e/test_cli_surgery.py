@@ -493,7 +493,7 @@ def test_emptying_the_trash_asks_and_spares_what_is_young(
 
 
 class Answer(io.StringIO):
-    """What a person at a terminal types."""
+    """Input of a user at a terminal."""
 
     def isatty(self) -> bool:
         return True

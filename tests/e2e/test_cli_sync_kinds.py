@@ -1,4 +1,4 @@
-"""Two machines and every kind of session: what each does meanwhile is there on both, as its policies say."""
+"""Two machines and every kind of session: both get the changes of both, as the policies define."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The lanes' own promises: what could not run is said, and what was required fails."""
+"""The promises of lanes: a lane that cannot run is reported, and a required one fails."""
 
 import os
 import subprocess

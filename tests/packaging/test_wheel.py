@@ -120,7 +120,7 @@ def test_the_version_is_said_once(our_wheel: Path, bare: Environment) -> None:
 # What is true of the one name is true of the other: together they cover each name and each way.
 @pytest.fixture(params=[(OLD_NAME, "path"), (MAESTRO, "inside"), (MAESTRO, "finder")])
 def way(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """An import name that is somebody else's, and where their wheel has the code."""
+    """An import name of another package, and the path of the code in its wheel."""
     name, place = request.param
     return name, place
 

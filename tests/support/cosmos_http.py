@@ -1,4 +1,4 @@
-"""How the double of Cosmos DB speaks HTTP: signatures, addresses, headers, and answers that go wrong on the way."""
+"""HTTP of the double of Cosmos DB: signatures, addresses, headers, and answers that fail on the way."""
 
 from __future__ import annotations
 

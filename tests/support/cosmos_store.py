@@ -310,7 +310,7 @@ def _cut(query: Query, items: list[Item], count: int) -> tuple[list[Item], bool]
 
 
 def _token(query: Query, last: Item) -> str:
-    """Where a query goes on: behind an item, so that what is added meanwhile shifts nothing."""
+    """The continuation of a query: after an item, so that items added meanwhile do not shift it."""
     place = [last["id"]] if query.by is None else [last[query.by], last["id"]]
     return base64.b64encode(json.dumps(place).encode()).decode()
 

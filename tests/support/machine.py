@@ -168,7 +168,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.way_back is not None)
     @rule()
     def undo(self) -> None:
-        """What an operation displaced comes back, and what it displaces in turn is the next way back."""
+        """Undo restores what an operation displaced, and can itself be undone."""
         assert self.way_back is not None
         messages, metadata = self.way_back
         assert self.store.undo(ID) == ID

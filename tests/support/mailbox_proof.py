@@ -56,7 +56,7 @@ class NamedFs(WrappedFs):
 
 
 class Consume(Protocol):
-    """Applies what waits in a session, and returns the ids that it vouches for."""
+    """Applies the pending messages of a session, and returns the acknowledged ids."""
 
     def __call__(self, fs: Fs, folder: str) -> list[str]: ...
 
@@ -76,7 +76,7 @@ def setup(folder: str) -> None:
 
 
 def twice(consume: Consume) -> Operation:
-    """Consume, let late messages come, consume again; marks what was vouched for."""
+    """Consume, add late messages, consume again; records what was acknowledged."""
 
     def run(fs: RecordingFs) -> None:
         for known in consume(fs, fs.root):
@@ -200,7 +200,7 @@ class Planted(ABC):
 
 
 class AckBeforeEffect(Planted):
-    """Remembers that a message was applied, and then applies it: a crash between the two loses it."""
+    """Acknowledges a message and then applies it: a crash between the two loses it."""
 
     def consume_one(self, fs: Fs, folder: str, name: str, known: str) -> bool:
         if known in self.read(fs, f"{folder}/{ACKED}"):

@@ -114,7 +114,7 @@ class RewriteInPlace(CorrectWriter):
 
 
 class RetriedSync(CorrectWriter):
-    """Calls fsync again after it failed, and believes the second answer. Seen only where a sync fails."""
+    """Retries a failed fsync, and accepts the second result. Detected only where a sync fails."""
 
     def flush_log(self, fd: int) -> None:
         try:

@@ -149,7 +149,7 @@ class PolicyDevice:
         return [json.loads(path.read_text())["breadcrumb_id"] for path in files]
 
     def apply(self, session: str, *, take_over: bool = False) -> list[str]:
-        """Consume what waits, if this device may; returns the ids of what was applied."""
+        """Consume pending messages, if this device may; returns the applied ids."""
         ledger = self.work_folder(session) / "log.jsonl"
         if take_over:
             ledger_owner.take_over(str(ledger))
@@ -283,7 +283,7 @@ class PolicyWorld:
         self.crumbs[crumb] = session
 
     def apply(self, device: PolicyDevice, session: str, *, take_over: bool = False) -> None:
-        """A consumer applies what waits."""
+        """A consumer applies pending messages."""
         self.applied.update(device.apply(session, take_over=take_over))
 
     def log(self, device: PolicyDevice, feature: str, at: datetime = EPOCH, repeat: int = 1) -> None:

@@ -148,7 +148,7 @@ class Device:
             file.write(json.dumps({"event": text}).encode() + b"\n")
 
     def restore(self) -> None:
-        """Bring back what was thrown away last, if its place is free."""
+        """Restore the last trashed session, if its place is free."""
         trash = self.sessions / ".trash"
         for path in sorted(trash.glob("*/*"), reverse=True) if trash.exists() else ():
             if not (self.sessions / path.name).exists():

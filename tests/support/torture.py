@@ -41,7 +41,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """Who a worker is: its number, the how manieth process of that number it is, and a seed of its own."""
+    """Identity of a worker: its number, the serial number of its process, and its seed."""
 
     number: int
     run: int

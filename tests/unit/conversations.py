@@ -48,7 +48,7 @@ def block(call_id: str, content: str = "out") -> dict[str, Any]:
 
 
 def answered(*ids: str, text: str | None = None) -> Message:
-    """Results in blocks, with the words of a person behind them if `text` says so."""
+    """Results in blocks, followed by a text of the user if `text` is set."""
     words = [] if text is None else [{"type": "text", "text": text}]
     return user([*map(block, ids), *words])
 

@@ -179,7 +179,7 @@ def test_what_is_gone_is_dropped(home: Path, cache: Path, listed: Listed) -> Non
 
 
 def lie_about(home: Path, cache: Path, session_id: str) -> None:
-    """Change what is remembered of a session, so that a reader that believes it can be detected."""
+    """Change the stored row of a session, so that a reader that uses it can be detected."""
     catalog = Catalog(str(cache))
     layout = AmplifierLayout(home, LongAgoFs())
     (row,) = [row for place, row in catalog._load(layout).items() if place.endswith(f"/{session_id}")]
@@ -215,7 +215,7 @@ def remove(folder: Path) -> None:
 
 
 def swap(folder: Path) -> None:
-    """The same content and times in another file, put there by somebody who then resets the folder's time."""
+    """The same content and times in another file, whose writer then resets the folder's time."""
     times, old = os.stat(folder), os.stat(folder / "metadata.json")
     (folder / "new").write_bytes((folder / "metadata.json").read_bytes())
     os.utime(folder / "new", ns=(old.st_atime_ns, old.st_mtime_ns))
@@ -299,7 +299,7 @@ class SlowClock(WrappedFs):
         self.times: dict[int, tuple[int, int]] = {}
 
     def changed(self, *paths: Path, keep_mtime: bool = False) -> None:
-        """Note that this has just been changed; with `keep_mtime` by somebody who put the old time back."""
+        """Note that this has just been changed; with `keep_mtime` the old time was restored."""
         tick = self.now // (2 * SECOND) * (2 * SECOND)
         for path in paths:
             inode = os.stat(path).st_ino

@@ -1,4 +1,4 @@
-"""How a person names a session beyond its id: by its name, and across projects of which one is closed."""
+"""Sessions by other names than their id: by their name, and across projects of which one is unreadable."""
 
 import errno
 import json

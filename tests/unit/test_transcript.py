@@ -1,4 +1,4 @@
-"""Who speaks, what a turn is, which result answers which call: over every shape that sessions are stored in."""
+"""Authors, turns, and pairs of calls and results, over every format in which sessions are stored."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How a person names a session."""
+"""Names of sessions, as users write them."""
 
 import json
 import os

@@ -25,7 +25,7 @@ def changed_at(now: float, *times: float) -> float:
 
 
 def is_ahead(time: datetime | None, now: float) -> bool:
-    """True for a time after the clock: it says nothing about when something was done, and orders no list."""
+    """True for a time in the future: it says nothing about when something was done, and orders no list."""
     return time is not None and time.timestamp() > now + AHEAD
 
 
@@ -33,7 +33,7 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 def believed(time: datetime | None, now: datetime | None = None) -> datetime:
-    """A time as lists are sorted by it: none, and one after the clock, count as the oldest."""
+    """A time as lists are sorted by it: none, and one in the future, count as the oldest."""
     now = now or datetime.now(UTC)
     return _OLDEST if time is None or is_ahead(time, now.timestamp()) else time
 
@@ -43,12 +43,12 @@ FUTURE_REMEDY = "none needed once the clock is right; until then another time is
 
 
 def ahead_message(what: str, time: datetime) -> str:
-    """The message about a time after the clock."""
+    """The message about a time in the future."""
     return f"{what} has the time {time.isoformat(sep=' ', timespec='seconds')}, which is in the future"
 
 
 def future_note(what: str, time: datetime | None, path: str, now: datetime | None = None) -> list[Problem]:
-    """The note about a time after the clock; nothing if it is not."""
+    """The note about a time in the future; nothing if it is not."""
     if time is None or not is_ahead(time, (now or datetime.now(UTC)).timestamp()):
         return []
     message = ahead_message(what, time)
@@ -60,7 +60,7 @@ def last_change(
 ) -> tuple[datetime | None, list[Problem]]:
     """The last change of a session: the latest of its recorded times, else the time of its files.
 
-    A time after the clock is reported, and does not count.
+    A time in the future is reported, and does not count.
 
     Args:
         changed: the time of its files in seconds since 1970, see `changed_at`; 0 if that is unknown.

@@ -15,8 +15,8 @@ _SHOWN = 20
 def ids_named(word: str, ids: Iterable[str]) -> list[str]:
     """Return the ids that a word may mean.
 
-    That is the one of exactly this text; else those of this text whatever its case; else those that begin with it; else
-    those that begin with it in any case.
+    That is the one of exactly this text; else those of this text whatever its case; else those with this prefix; else
+    those with this prefix in any case.
     """
     folded, known = word.casefold(), list(ids)
     ways: tuple[Callable[[str], bool], ...] = (

@@ -203,11 +203,11 @@ class Sessions:
         able: Capability | None = None,
         trashed: Mapping[SessionRef, datetime | None] = MappingProxyType({}),
     ) -> SessionRef:
-        """The session with this id or whose id begins with it, else with this name, or in this folder.
+        """The session with this id, prefix of an id, name or folder.
 
         A whole id wins over a beginning, a session that the user began over the sub-sessions that carry its id in
         front of theirs, and a beginning of what distinguishes a sub-session over a beginning of its id. Case is
-        ignored where no id matches as it is written. Names count only where no id begins with them, and as a whole: the
+        ignored where no id matches as it is written. Names count only if no id has this prefix, and as a whole: the
         title that `list` returns, in any case.
 
         Args:

@@ -15,7 +15,7 @@ from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 
 @pytest.fixture
 def listening() -> Iterator[None]:
-    """SIGINT as in a program that a person starts: one that a shell starts in the background ignores it."""
+    """SIGINT as in a program in the foreground: one that a shell starts in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -157,7 +157,7 @@ def test_torn_anywhere_and_recovery_killed_anywhere(tmp_path: Path) -> None:
 
 
 class Busy(WrappedFs):
-    """A file system on which somebody adds a line to the log at each rename and each flush."""
+    """A file system on which another process appends a line to the log at each rename and each flush."""
 
     def __init__(self, log: Path) -> None:
         super().__init__()

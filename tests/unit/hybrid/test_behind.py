@@ -1,4 +1,4 @@
-"""What goes on behind a store's back never makes it wait, never makes it fail, and is taken up again."""
+"""Background sync never delays a store, never fails it, and continues after an interruption."""
 
 import asyncio
 import gc

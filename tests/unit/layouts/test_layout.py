@@ -569,7 +569,7 @@ def test_a_tail_that_still_grows_is_looked_at_again(home: Path, make: Make) -> N
     make(files={"transcript.jsonl": data})
 
     class Growing(OsFs):
-        """A writer is in the middle of its second line until somebody has read the half of it."""
+        """A writer is in the middle of its second line until a reader has read half of it."""
 
         size = len(data) - 10
         reads = 0

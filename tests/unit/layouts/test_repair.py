@@ -1,4 +1,4 @@
-"""Repair: what comes back, what goes where, and that nothing that was whole is touched."""
+"""Repair: restored content, quarantined content, and untouched healthy lines."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A ledger that has gone back stops its consumer, until somebody says which of the two is right."""
+"""A ledger that lost lines stops its consumer until the user decides."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_restoring_puts_the_lines_back_with_their_results(session: Path) -> None
 
 
 def test_restoring_lost_lines_keeps_later_ones(session: Path) -> None:
-    """On the other branch somebody has applied messages too, with another state folder."""
+    """On the other branch another user has applied messages too, with another state folder."""
     applied(session, "a", "b")
     go_back(session, 1)
     put(session, "c", number=0)

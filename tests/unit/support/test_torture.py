@@ -1,4 +1,4 @@
-"""Real workers: what they acknowledged arrives, killed or not, and their errors are heard."""
+"""Real workers: acknowledged data survives kills, and their errors are reported."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A pull leaves a session as old as it is elsewhere: its order in lists, and its age for a clean-up."""
+"""A pull keeps the age of a session: its order in lists, and its age for a clean-up."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a head or a block claims of sizes is believed as far as the blocks bear it out, and not a byte further."""
+"""Sizes in heads and blocks count only as far as the blocks confirm them."""
 
 import errno
 import json

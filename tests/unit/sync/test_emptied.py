@@ -1,4 +1,4 @@
-"""A tombstone of which only the name is left is taken for one, also where a session is a single file."""
+"""An emptied tombstone counts as a tombstone, also if a session is a single file."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Symbolic links out of a store: neither a push nor a pull goes through them, and all else goes on."""
+"""Symbolic links out of a store: neither push nor pull follows them, and everything else is synced."""
 
 import json
 import os

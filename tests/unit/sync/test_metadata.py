@@ -1,4 +1,4 @@
-"""The metadata of a session that two devices have changed: what each changed is there on both afterwards."""
+"""Metadata that two devices have changed: afterwards both devices have the changes of both."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is agreed goes into the next head: what the disk has changed of it is not believed and not sent."""
+"""The synced state enters the next head: a state that the disk has damaged is not used and not sent."""
 
 from pathlib import Path
 

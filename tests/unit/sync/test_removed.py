@@ -1,4 +1,4 @@
-"""What is kept of a removed block is proved before it is put back, and what fails stands in the way of nothing else."""
+"""Copies of removed blocks are verified before they are put back, and a damaged copy blocks no other."""
 
 import os
 from collections.abc import Callable

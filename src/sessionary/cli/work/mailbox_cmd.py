@@ -106,7 +106,7 @@ def status_command(session: str, store: WorkStore) -> int:
 def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...]) -> int:
     """Retry messages that were given up.
 
-    Without MESSAGE all of them, else those whose ids begin with it. There is no undo.
+    MESSAGE is an id or a prefix of one; by default all dead letters are retried. There is no undo.
     """
     chosen = _chosen(box.status(), messages)
     revived = box.revive(*chosen) if chosen else []

@@ -283,8 +283,8 @@ class SessionStore:
 
         Raises:
             Invalid: the prefix is empty (ValueError).
-            NotFound: no id begins with it (FileNotFoundError).
-            AmbiguousId: several ids begin with it (ValueError).
+            NotFound: no id has this prefix (FileNotFoundError).
+            AmbiguousId: several ids have this prefix (ValueError).
         """
         wanted = (partial_id or "").strip()
         if not wanted:

@@ -577,7 +577,7 @@ class BrainstormStore:
         A name without a match is returned unchanged: `restore` and `restore_archived` report it.
 
         Raises:
-            AmbiguousId: several ids begin with it.
+            AmbiguousId: several names have this prefix.
         """
         if archived:
             found = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)

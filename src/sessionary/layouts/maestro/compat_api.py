@@ -140,7 +140,7 @@ def get_open_child_sessions(parent_session_id: str, base_path: AnyPath | None = 
 
 
 def find_session_by_id(session_id: str, base_path: AnyPath | None = None) -> tuple[WorkSession, Path] | None:
-    """The session with this id, or whose id begins with it, with the path of its file; None if there is none.
+    """The session with this id, or with this prefix of an id, with the path of its file; None if there is none.
 
     Raises:
         AmbiguousId: several match.

@@ -213,7 +213,7 @@ class WorkStore:
             return edit_session(path, checked, fs=self.fs, now=self.now)
 
     def find(self, name: str) -> WorkSession:
-        """Return the session with this id or whose id begins with it, or for ``latest`` the one that changed last.
+        """Return the session with this id or prefix, or for ``latest`` the one that changed last.
 
         A whole id wins; a beginning needs four characters or more. Case does not matter, unless two ids
         differ by case alone.

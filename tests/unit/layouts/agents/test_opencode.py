@@ -47,7 +47,7 @@ START = 1_772_000_000_000
 
 
 class Store:
-    """A database of OpenCode that a test fills; its clock goes on by a second for each row."""
+    """A database of OpenCode that a test fills; its clock advances by a second for each row."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Back Command, and how a session goes on: nothing that was answered is ever lost."""
+"""Back Command, and how a session continues: no answer is ever lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is shown: Save Session, Load Session, Jump Summary Display."""
+"""Texts for the user: Save Session, Load Session, Jump Summary Display."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def put(root: Path, name: str, created: str, modified: str | None = None, **more: Any) -> Path:
-    """A session as somebody else has written it."""
+    """A session as another program has written it."""
     folder = root / name
     folder.mkdir(parents=True)
     document = {

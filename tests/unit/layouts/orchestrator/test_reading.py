@@ -520,7 +520,7 @@ def test_two_equal_rows_are_only_reported(store: Any, feature: Any, home: Any) -
 
 
 def test_comments_and_unknown_keys_of_the_list_survive(store: Any, feature: Any, home: Any) -> None:
-    """Section "Active Features Format", with a file that a person has edited."""
+    """Section "Active Features Format", with a file that a user has edited."""
     index = home / "active-features.yaml"
     index.write_text(
         "# ours\nteam: blue\n" + SEED_INDEX.replace('status: "active"', 'status: "active"  # really')

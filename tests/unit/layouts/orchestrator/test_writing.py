@@ -270,7 +270,7 @@ def test_without_a_plan_any_task_is_taken_with_a_note(store: Any) -> None:
 
 
 def test_comments_unknown_keys_and_order_survive_an_update(store: Any, feature: Any) -> None:
-    """Section "Updating State", with a file that a person has edited."""
+    """Section "Updating State", with a file that a user has edited."""
     path = feature / "state.yaml"
     text = path.read_text().replace('version: "1.0"', '# ours\nversion: "1.0"\nowner: "Ana"  # ask her')
     path.write_text(text.replace("  active_task: null", "  active_task: null  # the one of the moment"))
@@ -461,7 +461,7 @@ def test_an_unknown_task_or_status(store: Any, feature: Any) -> None:
 
 
 def test_comments_of_a_plan_survive(store: Any, feature: Any) -> None:
-    """Section "Updating State", with a plan that a person has edited."""
+    """Section "Updating State", with a plan that a user has edited."""
     path = feature / "implementation-plan.yaml"
     path.write_text(path.read_text().replace("phases:", "phases:  # agreed on Monday"))
     store.task(ID, "T1", "in_progress")

@@ -1,4 +1,4 @@
-"""Stored values: what JSON cannot express comes back as it was."""
+"""Stored values: values that JSON cannot express are restored unchanged."""
 
 import json
 import math
