@@ -254,7 +254,7 @@ def test_a_diagnosis_stored_at_any_message_continues_from_there(messages: list[A
     try:
         state = msgspec.msgpack.encode(before)
     except UnicodeEncodeError:
-        return  # half a surrogate pair in an id
+        return  # a lone surrogate in an id
     before.findings()
     again = msgspec.msgpack.decode(state, type=Diagnosis)
     for number, message in enumerate(messages[cut:], cut + 1):

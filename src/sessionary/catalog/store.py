@@ -281,7 +281,7 @@ class Catalog:
                     where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
                     connection.executemany(where, keys)
                 for one in read:
-                    with suppress(UnicodeEncodeError, OverflowError):  # half a surrogate pair, 65 bits
+                    with suppress(UnicodeEncodeError, OverflowError):  # a lone surrogate, 65 bits
                         _insert(connection, kind, home, one)
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:

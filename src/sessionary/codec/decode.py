@@ -75,7 +75,7 @@ def decode_patiently(raw: bytes) -> Decoded:
         text = raw[skipped:].decode("utf-8")
     except UnicodeDecodeError as error:
         at = skipped + error.start
-        raise Undecodable(f"not UTF-8 at byte {at}", code="bad_utf8", at=at) from None
+        raise Undecodable(f"invalid UTF-8 at byte {at}", code="bad_utf8", at=at) from None
     try:
         value = json.loads(text)
     except RecursionError:

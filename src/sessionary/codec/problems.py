@@ -79,9 +79,7 @@ CODES: Final[dict[str, Code]] = {
     "bom": Code(Severity.note, True, "a byte order mark; strict readers refuse the line", "remove the mark"),
     "crlf": Code(Severity.note, False, "lines end in CR LF"),
     "blank_lines": Code(Severity.note, False, "blank lines"),
-    "lone_surrogate": Code(
-        Severity.note, False, "half a surrogate pair in a string, which UTF-8 cannot hold"
-    ),
+    "lone_surrogate": Code(Severity.note, False, "a lone surrogate in a string, which UTF-8 cannot hold"),
     "odd_number": Code(Severity.note, False, "NaN, Infinity or a number too large for a float"),
     "duplicate_record": Code(Severity.note, False, "the same record again, byte for byte"),
     "changed_duplicate": Code(Severity.note, False, "another version of a record with the same id"),

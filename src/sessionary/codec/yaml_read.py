@@ -117,7 +117,7 @@ def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise bad_yaml("bad_utf8", f"not UTF-8 at byte {error.start}", path, line) from None
+        raise bad_yaml("bad_utf8", f"invalid UTF-8 at byte {error.start}", path, line) from None
     return text.removeprefix(_BOM)
 
 

@@ -38,7 +38,7 @@ def dump_yaml(value: Any) -> bytes:
         value: dicts with text keys, lists, tuples, texts, numbers, booleans and None.
 
     Raises:
-        Invalid: it holds another type or half a surrogate pair, or is nested deeper than `load_yaml` accepts.
+        Invalid: it holds another type or a lone surrogate, or is nested deeper than `load_yaml` accepts.
     """
     out: list[str] = []
     if isinstance(value, dict) and value:
@@ -76,7 +76,7 @@ def quoted(text: str) -> str:
     """Format a text in double quotes."""
     if _SURROGATE.search(text):
         raise Invalid(
-            f"half a surrogate pair in {text[:40]!r} cannot be stored as UTF-8",
+            f"a lone surrogate in {text[:40]!r} cannot be stored as UTF-8",
             operation="encode",
             hint="replace the broken character",
         )

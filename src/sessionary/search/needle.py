@@ -121,7 +121,7 @@ class Needle:
         if self.blind:
             return True
         if isinstance(data, str) and not data.isascii():
-            data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at half a surrogate pair
+            data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at a lone surrogate
         if self._search(data, self._bytes if isinstance(data, bytes) else self.piece) >= 0:
             return True
         if self._rewritten is None or isinstance(data, str):

@@ -166,7 +166,7 @@ class Fold(Struct, array_like=True):
             MsgspecError,
             UnicodeEncodeError,
             OverflowError,
-        ):  # half a surrogate pair, a number of 65 bits
+        ):  # a lone surrogate, a number of 65 bits
             return None
 
 

@@ -113,7 +113,7 @@ def listed(locator: str, summary: Summary) -> Listed:
     """A session of an entry."""
     try:
         data = msgspec.msgpack.encode(summary)
-    except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number of 65 bits
+    except (UnicodeEncodeError, OverflowError):  # a lone surrogate, a number of 65 bits
         data = msgspec.msgpack.encode(
             replace(summary, title=None, problems=[], usage=[], cwd=None, branch=None)
         )

@@ -161,7 +161,7 @@ class Reading:
             MsgspecError,
             UnicodeEncodeError,
             OverflowError,
-        ):  # half a surrogate pair, a number of 65 bits
+        ):  # a lone surrogate, a number of 65 bits
             return
 
     def _report_repeated(self) -> Iterator[Problem]:

@@ -324,7 +324,7 @@ _SALVAGED = frozenset("control_characters glued_records nul_run number_too_long 
 def _encoded(state: _State) -> bytes | None:
     try:
         return msgpack.encode(state)
-    except (MsgspecError, UnicodeEncodeError, OverflowError):  # half a surrogate pair, a number of 65 bits
+    except (MsgspecError, UnicodeEncodeError, OverflowError):  # a lone surrogate, a number of 65 bits
         return None
 
 

@@ -144,7 +144,7 @@ class Mender:
         if value == self.lines[at].value:
             return None
         self._replace(at, value)
-        return "half a surrogate pair became U+FFFD"
+        return "a lone surrogate became U+FFFD"
 
     def _duplicate(self, problem: Problem, at: int) -> str | None:
         if self.lines[at] in self.lines[:at]:

@@ -205,7 +205,7 @@ class AgentLayout:
 def _with_remedy(item: Problem, ref: SessionRef) -> Problem:
     """The problem; one of a line gets the remedy of a file that only its agent may write.
 
-    Half a surrogate pair is legal JSON, but every provider refuses the text that holds it.
+    A lone surrogate is legal JSON, but every provider refuses the text that holds it.
     """
     if item.code == "lone_surrogate":
         item = item._replace(severity=Severity.stops_resume)

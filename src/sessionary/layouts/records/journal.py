@@ -122,7 +122,7 @@ class RecordJournal:
         parent: str | None = None,
     ) -> None:
         if not all(map(is_plain, (session_id, *scope))):
-            raise InvalidId(f"the id {session_id!r} holds half a character", session=session_id)
+            raise InvalidId(f"the id {session_id!r} contains a lone surrogate", session=session_id)
         root = os.path.realpath(expanded(folder))
         self.path: str = os.path.join(root, file_name(scope, session_id))
         self.skipped: list[tuple[int, int]] = []
@@ -285,7 +285,7 @@ class RecordJournal:
         try:
             lines.append(self._change_line(max(state.next_line, 1), change))
         except UnicodeEncodeError as error:
-            raise Invalid(f"a key holds half a character: {error.object!r}", path=self.path) from None
+            raise Invalid(f"a key contains a lone surrogate: {error.object!r}", path=self.path) from None
         data = b"".join(line + b"\n" for line in lines)
         self._journal.append(data, found)
         try:

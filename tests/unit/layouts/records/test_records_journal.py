@@ -98,7 +98,7 @@ def test_any_id_stays_in_the_folder(tmp_path: Path, session: str) -> None:
 def test_half_a_character_in_a_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidId):
         journal(tmp_path, "a\ud800")
-    with pytest.raises(Invalid, match="half a character"):
+    with pytest.raises(Invalid, match="a lone surrogate"):
         add(journal(tmp_path), "x", keys=["\udc00"])
 
 
