@@ -133,7 +133,7 @@ def test_a_server_that_was_started_again_is_said(tmp_path: Path, browser: Any) -
         page.wait_for_selector(".notice:text('The connection is lost')")
     with serving(tmp_path, "--no-open", "--port", port) as process:
         assert line(process)
-        page.wait_for_selector(".notice:text('The server was started again')")
+        page.wait_for_selector(".notice:text('The server was restarted')")
         assert page.locator("article").count() > 0  # what was read stays
     page.close()
 

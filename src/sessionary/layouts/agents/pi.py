@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 HOME = "PI_CODING_AGENT_DIR"
 _NAME = re.compile(r"\d[\dTZ.:-]*_(.+)")
 _ROOT = "\0root"
-"""The parent of entries without one. If there are several, all but one of them begin branches that were left."""
+"""The parent of entries without one. If there are several, all but one of them begin abandoned branches."""
 
 _NO_MESSAGES = frozenset(
     "session model_change thinking_level_change active_tools_change label session_info custom leaf".split()

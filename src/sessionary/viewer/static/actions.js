@@ -26,7 +26,7 @@ export async function drawActions(session, drawer, name) {
   return made;
 }
 
-const label = (name, session) => (name === "star" && session.row.starred ? "Take the star away" : LABELS[name][0]);
+const label = (name, session) => (name === "star" && session.row.starred ? "Remove the star" : LABELS[name][0]);
 const own = (session, names) => (names.includes("repair") ? `A repair merges conflict copies of a file synchroniser. \`sessionary ${session.row.kind} -h\` lists the commands that change it otherwise.`
   : "The files of this session belong to its agent and are only read. Names, tags and stars are kept in the data folder of Sessionary.");
 
@@ -52,7 +52,7 @@ function begin(name, session, drawer, place) {
   const go = (given) => preview(name, session, drawer, place, given);
   if (name === "rename") return ask(place, "New name", session.row.title || "", (text) => go({ name: text }), "An empty name removes it: the title is then that of the agent.");
   if (name === "tag") return ask(place, "Tags", (session.row.tags || []).join(" "), (text) => go({ tags: text.split(/[\s,]+/).filter(Boolean) }), "Words with blanks between them.");
-  if (name === "rewind") return ask(place, "Last turn to keep", String(Math.max(turn - 1, 0)), (text) => go({ turn: wholeNumber(text) }), `Turns behind it are removed; the session has ${session.row.turns}.`);
+  if (name === "rewind") return ask(place, "Last turn to keep", String(Math.max(turn - 1, 0)), (text) => go({ turn: wholeNumber(text) }), `Later turns are removed; the session has ${session.row.turns}.`);
   if (name === "fork") return ask(place, "Last turn to copy", String(turn), (text) => go({ turn: wholeNumber(text) }), `A new session with the turns up to it; the session has ${session.row.turns}.`);
   if (name === "star") return carryOut(name, session, drawer, place, { on: !session.row.starred });
   if (name === "export") return drawExport(session, place);
@@ -89,7 +89,7 @@ const WORDS = {
   fork: (found) => [el("p", {}, `A new session would be created with ${plural(found.turn, "turn")} and ${plural(found.messages, "message")}; this one stays as it is.${found.open ? ` ${plural(found.open, "tool call")} without a result would get one that says so.` : ""}`)],
   rename: (found, given) => [el("p", {}, `The name would change from “${found.before ?? "(none)"}” to “${given.name || "(none)"}”.`)],
   tag: (found, given) => [el("p", {}, `The tags would change from ${words(found.before)} to ${words(given.tags)}.`)],
-  archive: (found) => [el("p", {}, found.archived ? "It is archived already; what was added since would be archived." : "A byte-exact copy would be kept in the archive, also when its agent deletes the session."), el("pre", {}, found.folder)],
+  archive: (found) => [el("p", {}, found.archived ? "It is already archived; new content would be added." : "A byte-exact copy would be kept in the archive, also when its agent deletes the session."), el("pre", {}, found.folder)],
   trash: (found) => [el("p", {}, `${plural(found.messages, "message")}, ${bytes(found.size)} would move to the trash.`)],
 };
 const DONE = {
@@ -99,7 +99,7 @@ const DONE = {
   fork: (found) => `The fork has ${plural(found.messages, "message")}.`,
   rename: (found) => `Renamed. It was “${found.before ?? "(none)"}”.`,
   tag: () => "The tags are changed.",
-  star: (found) => (found.before ? "The star is taken away." : "It has a star."),
+  star: (found) => (found.before ? "The star is removed." : "It has a star."),
   archive: (found) => `Archived${found.size === undefined ? "" : `: ${bytes(found.size)}`}.`,
   trash: () => "Moved to the trash.",
 };

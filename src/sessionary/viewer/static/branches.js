@@ -9,7 +9,7 @@ export async function drawBranches(session, drawer) {
   const chosen = session.branch?.number ?? 0;
   const choose = (branch) => { session.showBranch(branch.number ? branch : null); drawer.open("branches"); };
   if (tree.length > 1) made.push(el("ul", { class: "tree", "aria-label": "Branches" }, draw(tree[0], below, chosen, choose)));
-  else made.push(el("p", { class: "hint" }, "No branch was left in this session."));
+  else made.push(el("p", { class: "hint" }, "This session has no abandoned branches."));
   return [...made, ...relatives(session)];
 }
 

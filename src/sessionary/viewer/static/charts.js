@@ -31,7 +31,7 @@ export function showCharts(row) {
   return fill(box, `/api/session/${row.key}/charts`, (found) => [
     ...(found.board ? drawBoard(found.board) : []),
     ...found.plots.map(plot),
-    found.board || found.plots.length ? "" : el("p", { class: "empty" }, "Nothing to draw: no tool of this session bears a time."),
+    found.board || found.plots.length ? "" : el("p", { class: "empty" }, "No chart: the tool calls of this session have no times."),
   ]);
 }
 

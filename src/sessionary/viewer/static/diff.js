@@ -36,7 +36,7 @@ const line = (name, values, differs) => el("tr", { class: differs ? "differs" : 
 function facts({ a, b, equal_turns: equal }) {
   const rows = [["Agent", "kind"], ["Turns", "turns"], ["Messages", "messages"], ["Failed tools", "errors"], ["Models", "models"], ["Tokens", "tokens", quantity], ["Cost", "cost", dollars]];
   const link = (side) => el("a", { href: `#/s/${side.key}` }, side.title);
-  const made = table("What both add up to", ["", "", ""], rows.map(([name, key, words = String]) => line(name, [words(a[key]), words(b[key])], String(a[key]) !== String(b[key]))));
+  const made = table("Totals of both", ["", "", ""], rows.map(([name, key, words = String]) => line(name, [words(a[key]), words(b[key])], String(a[key]) !== String(b[key]))));
   const head = made.querySelectorAll("thead th");
   head[0].append("Session");
   head[1].append(link(a));

@@ -8,7 +8,7 @@ export async function drawExport(session, place) {
   const { formats } = await get(`${session.base}/actions`);
   const form = el("select", { "aria-label": "Format", autofocus: true }, ...formats.map((one) => el("option", { value: one.name }, `${WORDS[one.name] || one.name} (${one.suffix})`)));
   const box = (text) => { const input = el("input", { type: "checkbox" }); return [input, el("label", { class: "check" }, input, text)]; };
-  const [redact, redactLine] = box("Mask secrets, home folders and user names"), [branches, branchesLine] = box("Include branches that were left");
+  const [redact, redactLine] = box("Mask secrets, home folders and user names"), [branches, branchesLine] = box("Include abandoned branches");
   const result = el("div", {});
   const make = async (event) => {
     event.preventDefault();

@@ -17,7 +17,7 @@ export class Head {
     this.health = button("", "Health (d)", () => session.drawer.open("health"));
     this.star = button("☆", "Star (s)", () => session.drawer.act("star"));
     this.skim = button("Skim", "Prompts and final answers only (l)", () => session.toggle("skim"));
-    this.branches = button("", "Messages on branches that were left (b)", () => session.toggle("branches"));
+    this.branches = button("", "Messages on abandoned branches (b)", () => session.toggle("branches"));
     this.following = button("Follow", "Show what the agent adds (w)", () => session.toggleFollow());
     this.errors = el("span", { class: "jumps", role: "group", "aria-label": "Errors" });
     this.errorCount = button("", "Previous error (E)", () => session.jump(hasError, -1));
@@ -32,7 +32,7 @@ export class Head {
         this.health, this.skim, this.branches, prompts, this.errors, session.find.element, this.following,
         button("Details", "Files, usage, branches, records (i)", () => session.drawer.open("files")),
         button("Change…", "Repair, rewind, fork, rename, export… (a)", () => session.drawer.open("actions")),
-        el("a", { href: `#/charts/${session.row.key}`, title: "Times of tools, and what its kind has" }, "Charts"),
+        el("a", { href: `#/charts/${session.row.key}`, title: "Tool times, and the charts of its kind" }, "Charts"),
         el("a", { href: `#/diff/${session.row.key}`, title: "Side by side with another session" }, "Compare with…"),
         button("Resume…", "Copy the command that continues it (R)", () => session.drawer.open("resume"))),
       this.branch, this.note);
@@ -54,7 +54,7 @@ export class Head {
     this.skim.setAttribute("aria-pressed", String(session.skim));
     const outside = session.items.filter((item) => item.outside).length, errors = session.items.filter(hasError).length;
     show(this.branches, outside);
-    this.branches.textContent = `Left branches ${outside}`;
+    this.branches.textContent = `Abandoned branches ${outside}`;
     this.branches.setAttribute("aria-pressed", String(session.branches));
     show(this.errors, errors);
     this.errorCount.textContent = `Errors ${errors} ▲`;

@@ -88,7 +88,7 @@ function divider(item, tokens) {
   const box = el("div", { class: "divider", role: "article" }, el("span", {}, `Compacted here${tokens || ""}`));
   const text = el("div", { class: "text", dir: "auto" });
   const part = item.parts.find((one) => one.kind === "text");
-  if (part) box.append(fold(part, "The summary that replaces what was before", () => { render(part, text); return text; }));
+  if (part) box.append(fold(part, "The summary that replaces earlier messages", () => { render(part, text); return text; }));
   return box;
 }
 

@@ -21,7 +21,7 @@ export async function follow(path, signal, { take, begin, say }) {
       });
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (error.status === 401) return say("The server was started again: open the link of this start.");
+      if (error.status === 401) return say("The server was restarted: open its new link.");
       if (error.status) return say([error.message, error.hint].filter(Boolean).join(": "));
     }
     if (over || signal.aborted) return;

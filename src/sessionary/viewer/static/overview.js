@@ -8,7 +8,7 @@ export function showOverview() {
     const facts = [`${quantity(found.tokens)} tokens`, dollars(found.cost), found.unpriced ? `${quantity(found.unpriced)} tokens without a known price` : "", found.silent ? `${plural(found.silent, "session")} without stated usage` : "", `prices of ${found.prices}`];
     return [
       el("p", { class: "facts" }, facts.filter(Boolean).join(" \u00b7 ")), ...leaving(found.leaving), ...year(found.year), ...found.plots.map(plot),
-      found.plots.length ? "" : el("p", { class: "hint" }, "No session states what it used."),
+      found.plots.length ? "" : el("p", { class: "hint" }, "No session records its usage."),
       ...projects(found),
     ];
   });

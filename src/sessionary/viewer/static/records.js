@@ -8,7 +8,7 @@ export async function drawRecords(session, drawer, from) {
   const go = (label, to) => el("button", { disabled: to === null, onclick: () => drawer.open("records", to) }, label);
   const pages = () => el("p", { class: "bar" }, go("First", start ? 0 : null), go("Earlier", start ? Math.max(start - 50, 0) : null), go("Later", found.next));
   if (!found.records.length) return [el("p", { class: "hint" }, "No records are stored from here on."), pages()];
-  return [el("p", { class: "hint" }, "The stored record of each message, from the chosen one on. Keys of encryption are masked."), pages(), ...found.records.map((one, at) => draw(one, session, at === 0)), pages()];
+  return [el("p", { class: "hint" }, "The stored record of each message, from the chosen one on. Encryption keys are masked."), pages(), ...found.records.map((one, at) => draw(one, session, at === 0)), pages()];
 }
 
 function draw(one, session, open) {

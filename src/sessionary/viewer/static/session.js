@@ -22,7 +22,7 @@ export class Session {
     this.view = [];
     this.calls = new Map();
     this.skim = false;
-    this.branches = false; // all messages of branches that were left
+    this.branches = false; // all messages of abandoned branches
     this.branch = null; // the one branch that is shown
     this.forks = new Map();
     this.following = true;
@@ -316,6 +316,6 @@ export class Session {
 
   copyMarked() {
     const item = this.marked || this.view[this.at];
-    if (item?.parts) copy(textOf(item), null).then(() => this.head.say("Copied.")).catch(() => this.head.say("The browser did not allow to copy."));
+    if (item?.parts) copy(textOf(item), null).then(() => this.head.say("Copied.")).catch(() => this.head.say("The browser did not allow copying."));
   }
 }

@@ -6,7 +6,7 @@ const COLUMNS = [["input", "input"], ["cache_read", "cache read"], ["cache_write
 
 export async function drawUsage(session) {
   const found = await get(`${session.base}/usage`);
-  if (!found.states_usage && !found.family) return [el("p", { class: "hint" }, "The messages of this session state no usage.")];
+  if (!found.states_usage && !found.family) return [el("p", { class: "hint" }, "The messages of this session record no usage.")];
   const made = [table("Model", [...found.models.map((one) => [one.model, one]), ...(found.models.length > 1 ? [["total", found.total]] : [])])];
   if (found.family) made.push(el("p", {}, `With ${plural(found.agents, "sub-agent")}: ${quantity(tokensOf(found.family))} tokens${found.family.cost === null ? "" : `, ${dollars(found.family.cost)}`}.`));
   if (found.days.length > 1) made.push(el("h3", {}, "By day"), table("Day", found.days.map((one) => [one.day || "no time", one])));
