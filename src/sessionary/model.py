@@ -364,7 +364,7 @@ class Message(Struct, frozen=True, gc=False):
 
     @property
     def thoughts(self) -> list[str]:
-        """What the model thought, as far as it is stored."""
+        """The thinking of the model, as far as it is stored."""
         return [part.text for part in self.parts if isinstance(part, Thinking) and part.text]
 
 

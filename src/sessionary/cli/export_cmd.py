@@ -133,7 +133,7 @@ def _report(exports: list[Export], files: list[str]) -> int:
 
 
 def _format_of(place: str) -> str:
-    """The format that the end of a file name stands for; of several the longest."""
+    """The format of a file name by its extension; the longest that matches."""
     ends = [suffix for suffix in _SUFFIXES if place.lower().endswith(suffix)]
     return _SUFFIXES[max(ends, key=len)] if ends else "md"
 

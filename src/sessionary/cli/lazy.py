@@ -118,7 +118,7 @@ def places_in(package: str, modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_name(command: click.Command, old: str, new: str) -> click.Command:
-    """The command with other words in its examples; the command itself stays as it is."""
+    """A copy of the command with other words in its examples."""
     renamed = copy.copy(command)
     renamed.epilog = command.epilog and command.epilog.replace(old, new)
     if isinstance(renamed, click.Group):

@@ -44,7 +44,7 @@ def step_of(document: Document, at: int, *, outside: bool) -> tuple[Step, bool]:
 
 
 def _exact(step: Step, document: Document, place: Document, more: Document) -> tuple[Step, bool]:
-    """The step with what is ours: all of the message if the step would not be read back as it is."""
+    """The step with our extension: the whole message if an import could not restore it from the step."""
     stored, whole = kept({**place, **more})
     step = {**plain(step), "extra": {OWN: stored}}
     if _main(step) == document:

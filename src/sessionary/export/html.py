@@ -1,4 +1,4 @@
-"""One HTML file: no script, nothing that is loaded, and stored text that cannot act.
+"""One HTML file without scripts and external resources, with stored text made inert.
 
 All stored text is escaped, Markdown is rendered without HTML and images, and a policy in the page forbids scripts and
 requests. Thinking and tools are folded by ``<details>``. The colours follow the settings of the reader.

@@ -126,7 +126,7 @@ def counted(steps: Steps, report: Report, *, whole_results: bool, outside: bool)
 
 
 def is_loss(problem: Problem) -> bool:
-    """True if data that is stored was not read, or not wholly; a problem of agents with the same data is none.
+    """True if stored data was not read completely; a problem that only agents have with the data does not count.
 
     The severity of a damaged line may have been raised for a strict reader: that of its code counts as well.
     """

@@ -232,7 +232,7 @@ class Resumes(Protocol):
 
 @runtime_checkable
 class Retains(Protocol):
-    """A layout of an agent that deletes sessions by itself."""
+    """A layout of an agent that deletes old sessions."""
 
     def retention(self) -> Retention | None:
         """The retention of the agent; None if it keeps sessions. Reads its settings, never its credentials."""

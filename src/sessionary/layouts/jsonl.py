@@ -21,7 +21,7 @@ WINDOW = 1 << 18
 WIDE_WINDOW = 1 << 21
 """For a window with damage: a record that is spread over several lines is recognised only if they are read together."""
 MARK = 1 << 10
-"""Bytes before a cursor that must be the same when reading goes on there."""
+"""Number of bytes before a cursor that must be unchanged to continue there."""
 TAIL = 1 << 14
 """Bytes at the end of a file that are searched for its newest time."""
 LOOKS = 3

@@ -23,7 +23,7 @@ from sessionary.transcript.fold import (
 
 
 class Summarized(NamedTuple):
-    """A summary, and from where the next one goes on; None if that one reads the session from its start."""
+    """A summary, and the cursor for the next one; None if the next one must read the session from its start."""
 
     summary: Summary
     progress: Progress | None

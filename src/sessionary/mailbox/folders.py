@@ -164,7 +164,7 @@ class Folders:
             depth.queued.difference_update(names)
 
     def ignore(self, place: Place) -> None:
-        """Remove a message from the queue for good."""
+        """Remove a message from the queue permanently."""
         self.done(place.label, (place.name,))
         self._depths[place.label].ignored.add(place.name)
 

@@ -88,7 +88,7 @@ def message_of(record: dict[str, Any], place: Place = NOWHERE) -> Message:
 
 
 def time_of(record: dict[str, Any]) -> datetime | None:
-    """The time of the message that a stored record is; that of a record which is none."""
+    """The time of a stored record, whether it is a message or not."""
     message = record if "role" in record else _unwrapped(record)
     return _time(message if isinstance(message.get("role"), str) else record)
 
@@ -102,7 +102,7 @@ def typed_message(message: Any, place: Place = NOWHERE) -> Message:
 
 
 def author_and_parts(message: Any) -> tuple[str | None, str, tuple[Part, ...]]:
-    """The role, the origin and the parts of a value that is stored as a message; the role is None if it is none."""
+    """The role, origin and parts of a stored message; the role is None if the value is not a message."""
     role = message.get("role") if type(message) is dict or isinstance(message, Mapping) else None
     if not isinstance(role, str):
         return None, HARNESS, (Other("record", message),)

@@ -105,7 +105,7 @@ def _call(call: ToolCall, limits: Limits) -> dict[str, Any]:
 
 
 def _difference(arguments: Any) -> list[str] | None:
-    """The lines of an edit, with their signs; None if the call is none."""
+    """The lines of an edit, with their signs; None if the call is not an edit."""
     if not isinstance(arguments, dict):
         return None
     old, new = (

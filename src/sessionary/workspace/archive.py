@@ -306,7 +306,7 @@ class Archive:
             self._sessions.archived.forget(entry.name)
 
     def left(self) -> set[str]:
-        """The names of the entries whose source is gone, or whose home is none of this workspace."""
+        """The names of the entries whose source is gone, or whose home is not in this workspace."""
         refs, _ = gathered(in_turn(layout.discover() for layout in self._sessions.layouts))
         here = set(map(key_of, refs))
         return {one.name for one in self.entries() if one.key not in here}

@@ -178,7 +178,7 @@ def _problems(raw: bytes, path: str, line: int, offset: int) -> Iterator[Problem
 
 
 def started_at(stamp: str | None) -> datetime | None:
-    """The time in a heading, which is local time; None if it is none."""
+    """The local time in a heading; None if it is not a time."""
     try:
         return (
             None

@@ -48,7 +48,7 @@ def _texts(ids: Iterator[Any]) -> list[str]:
 
 
 def _kept(items: list[Any], is_it: Callable[[Value], bool], keep: int) -> list[Any]:
-    """The items without those that are it, but the first so many of them."""
+    """The items, with at most the given number of equal ones."""
     left, count = [], 0
     for item in items:
         if is_it(object_of(item)):

@@ -84,7 +84,7 @@ def _unknown(record: dict[str, Any], messages: Sequence[Message | UsageEvent]) -
 
 
 class Refusals:
-    """Takes the records of the conversation in order; what stands before a compaction is not sent again.
+    """Takes the records of the conversation in order; records before a compaction are not sent again.
 
     Args:
         ref: the session.

@@ -36,7 +36,7 @@ _NOTICE = re.compile(
 
 
 def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
-    """A record as a message; None for one that is none."""
+    """A record as a message; None if it is not a message."""
     kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
     if kind in _NO_MESSAGES:
         return None

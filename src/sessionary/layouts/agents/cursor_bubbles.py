@@ -98,7 +98,7 @@ def _thoughts(bubble: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _call(tool: Mapping[str, Any], name: str) -> Iterator[Part]:
-    """The call of a tool; what is stored of one that has no name is shown as it is."""
+    """A tool call; one without a name is shown as stored."""
     called = text_or_none(tool.get("name"))
     if called is not None:
         stated = next((tool[key] for key in ("params", "rawArgs", "args") if tool.get(key)), None)

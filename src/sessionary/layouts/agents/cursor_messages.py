@@ -67,7 +67,7 @@ def record_of(data: Any, place: Place) -> dict[str, Any] | Problem:
 
 
 def masked_bytes(data: bytes) -> bytes:
-    """The bytes of a record with every key of encryption masked; the same bytes if there is none."""
+    """The bytes of a record with every encryption key masked; the same bytes without a key."""
     return _redaction().line(data)
 
 
@@ -91,7 +91,7 @@ def masked_value(data: bytes) -> bytes:
 def messages_of(
     record: dict[str, Any], place: Place, *, model: str | None = None, paired: bool = True
 ) -> Iterator[Message]:
-    """The messages that a record holds; one of another shape is shown as it is.
+    """The messages of a record; an unknown record is shown as stored.
 
     Args:
         record: an object with ``role`` and ``content``, the latter also below ``message``; see `masked`.

@@ -108,7 +108,7 @@ class ChatStore:
         )
 
     def raw(self, name: str) -> bytes:
-        """A blob, with keys of encryption masked. Raises as `items`, and NotFound if there is none."""
+        """A blob, with encryption keys masked. Raises as `items`, and NotFound if there is none."""
         rows = self._database.fetch("SELECT CAST(data AS BLOB) FROM blobs WHERE id = ?", (name,))
         if not rows:
             raise not_found(self.path, f"There is no record {name}")
@@ -240,7 +240,7 @@ def _unknown(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _fields(data: bytes) -> dict[int, list[bytes]] | None:
-    """The fields of a protobuf message that hold bytes, by number; None if it is none."""
+    """The fields of a protobuf message that hold bytes, by number; None if it is not a message."""
     fields: dict[int, list[bytes]] = {}
     at = 0
     try:

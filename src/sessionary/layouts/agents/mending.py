@@ -184,7 +184,7 @@ class Mender:
         return f"{count} of its calls got a result that says that it was interrupted" if count else None
 
     def _answer(self, at: int, call: Called) -> None:
-        """Add a result behind a message: a stored one that stands before its call, else one that we make."""
+        """Add a result after a message: a stored one from before its call, else a synthetic one."""
         assert self._shape is not None
         value = self._shape.answer(self.lines[at].value, call)
         for early in range(at):

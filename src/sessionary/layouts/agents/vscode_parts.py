@@ -49,7 +49,7 @@ class _Round(NamedTuple):
 
 
 def messages_of(request: dict[str, Any], place: Place) -> Iterator[Message]:
-    """The messages of a request; none of an empty one, which stands for one that was lost."""
+    """The messages of a request; none for an empty one, which replaces a lost request."""
     time, name = parse_time(request.get("timestamp")), text_or_none(request.get("requestId"))
     asked = tuple(_asked(request))
     if asked:

@@ -368,7 +368,7 @@ def _count(value: Any) -> int | None:
 
 
 def _money(value: Any) -> Decimal | None:
-    """An amount, given as a number or as text. A float stands for its printed digits."""
+    """An amount, given as a number or as text. A float has the value of its printed digits."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

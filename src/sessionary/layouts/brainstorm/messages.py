@@ -19,7 +19,7 @@ SPOKEN = ("party_history", "panel_history", "ideas", "history")
 
 
 def messages_of(name: str, item: dict[str, Any], place: Place) -> list[Message]:
-    """The messages that one item of the list `name` stands for: at least one, even if it says nothing."""
+    """The messages of one item of the list `name`: at least one, even if it is empty."""
     if name == "ideas":
         return [Message("idea", HARNESS, (Text(_idea(item)),), place=place)]
     if name != "history":

@@ -32,7 +32,7 @@ from sessionary.transcript.messages import REMINDER
 
 
 def messages_of(crumb: Breadcrumb, path: str, zone: tzinfo = UTC) -> list[Message]:
-    """The messages that a breadcrumb stands for: at least one, even if it is empty.
+    """The messages of a breadcrumb: at least one, even if it is empty.
 
     Args:
         zone: that of its time; see `times.session_zone`.

@@ -484,7 +484,7 @@ def _whole_lines(fs: Fs, fd: int, begin: int, size: int) -> bytes:
 
 
 def decoded(line: bytes) -> Line | None:
-    """A line of a journal as a record; None if it is none."""
+    """A line of a journal as a record; None if it is not a record."""
     try:
         return _decode_line(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

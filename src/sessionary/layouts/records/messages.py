@@ -34,7 +34,7 @@ from sessionary.transcript.typed import message_of
 
 
 def message_from(framework: str, item: Any, place: Place, time: datetime | None) -> Message | None:
-    """An item as a message; None for one that is none.
+    """An item as a message; None if it is not a message.
 
     Args:
         framework: what stored it. Items of an unknown one are read as messages with a ``role``.

@@ -23,7 +23,7 @@ OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC, IMPORT = (
     "import",
 )
 FRAMEWORKS = (OPENAI, CLAUDE, LANGGRAPH, ADK, PYDANTIC, IMPORT)
-"""The frameworks whose items are known, and what stands for one in imported sessions."""
+"""The frameworks whose items are known, and the name for imported sessions."""
 UNKNOWN = "."
 _LONGEST = 64  # three parts, and what is put beside the file, fit into a name of 255 bytes
 _KEPT = 24

@@ -136,7 +136,7 @@ class State:
         self.tables = {}
 
     def stored(self, newest: int | None = None) -> list[Raw]:
-        """The items that stand: all of them, or so many of the newest."""
+        """The current items: all of them, or the newest N."""
         items = list(self.items.values())
         return items if newest is None else items[max(len(items) - newest, 0) :]
 

@@ -97,7 +97,7 @@ def marked(value: Any) -> Any:
 
 
 def unmarked(value: Any) -> Any:
-    """A decoded value, with each marked object replaced by what it stands for. A damaged one stays as it is."""
+    """A decoded value, with each marked object replaced by its value. A damaged one stays unchanged."""
     if isinstance(value, list):
         return [unmarked(one) for one in value]
     if not isinstance(value, dict):

@@ -32,7 +32,7 @@ MORE = "items+"
 SNAPSHOT_STEPS = 256
 """Changes of a list that build on one another before it is stored as a whole."""
 FEW_RANGES = 8
-"""Up to so many ranges a list is stored as a whole: it takes no more bytes than a change of it."""
+"""Lists of up to this many ranges are stored completely: a change would not be smaller."""
 
 Table = Mapping[str, Any]
 
@@ -117,7 +117,7 @@ def _continue(shown: Spans, stored: Any) -> None:
 
 
 def spans_in(stored: Any) -> Spans:
-    """Stored ranges; what is none is left out."""
+    """Stored ranges; invalid ones are left out."""
     found: Spans = []
     for one in stored if isinstance(stored, list) else ():
         if isinstance(one, list) and len(one) == 2 and all(isinstance(number, int) for number in one):

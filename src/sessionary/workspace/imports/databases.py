@@ -133,7 +133,7 @@ def _seconds(stored: Any) -> float:
 
 
 def _value(database: Database, table: str, row: Any, stored: bytes | None) -> tuple[Any] | Problem:
-    """A stored JSON text, decoded; a problem if it is none."""
+    """A stored JSON text, decoded; a problem if it is invalid."""
     try:
         return (decode(stored or b"null"),)
     except Undecodable as error:
