@@ -48,7 +48,7 @@ def _texts(ids: Iterator[Any]) -> list[str]:
 
 
 def _kept(items: list[Any], is_it: Callable[[Value], bool], keep: int) -> list[Any]:
-    """The items, with at most the given number of equal ones."""
+    """The items, with at most `keep` of those that match."""
     left, count = [], 0
     for item in items:
         if is_it(object_of(item)):
