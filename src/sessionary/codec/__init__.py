@@ -2,7 +2,7 @@
 
 sanitize        any Python value          -> JSON-able value  (see the table in its module)
 encode_line     JSON-able value           -> one line         encode_document: -> a whole file
-decode          one line or file          -> value, or Undecodable
+decode          one line or file          -> value, or Undecodable; decode_object: -> dict, or None
 object_lines    JSON lines                -> their number, if each is plainly one object
 read_lines      a whole JSON Lines file   -> Reading: records, and the problems between them
 split_glued     a damaged line            -> positions of the whole records on it
@@ -15,7 +15,7 @@ lines).
 """
 
 from sessionary.codec.damage import split_glued
-from sessionary.codec.decode import Undecodable, decode, original_accepts
+from sessionary.codec.decode import Undecodable, decode, decode_object, original_accepts
 from sessionary.codec.encode import encode_document, encode_line
 from sessionary.codec.lines import Reading, object_lines, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
@@ -30,6 +30,7 @@ __all__ = [
     "Reading",
     "Undecodable",
     "decode",
+    "decode_object",
     "encode_document",
     "encode_line",
     "for_strict_reader",

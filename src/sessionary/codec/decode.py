@@ -68,6 +68,15 @@ def decode(raw: bytes) -> Any:
         return decode_patiently(raw).value
 
 
+def decode_object(raw: bytes) -> dict[str, Any] | None:
+    """Decode one JSON object; None for any other bytes."""
+    try:
+        value = decode(raw)
+    except Undecodable:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def decode_patiently(raw: bytes) -> Decoded:
     """As `decode`, with the slow parser, which also reports unusual features. Raises as `decode`."""
     skipped = len(BOM) if raw.startswith(BOM) else 0

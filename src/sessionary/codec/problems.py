@@ -105,16 +105,8 @@ def problem(
 ) -> Problem:
     """Return the problem of a code; message, severity and remedy default to those of the table."""
     row = CODES[code]
-    return Problem(
-        code,
-        row.severity if severity is None else severity,
-        place.path,
-        place.line,
-        place.byte,
-        message or row.meaning,
-        repair or row.repair,
-        span,
-    )
+    severity = row.severity if severity is None else severity
+    return Problem(code, severity, *place, message or row.meaning, repair or row.repair, span)
 
 
 def for_strict_reader(problems: Iterable[Problem]) -> list[Problem]:

@@ -19,10 +19,11 @@ import os
 import re
 import stat as stat_module
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from itertools import count
+from typing import Any
 
 from sessionary.disk.fs import (
     CREATE,
@@ -40,6 +41,7 @@ from sessionary.disk.fs import (
     name_folders,
     refuse_placeholder,
     require_regular,
+    storage_errors,
     storage_failed,
     sync_dir,
     write_all,
@@ -434,12 +436,31 @@ def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
     Raises:
         StorageFailed: something could not be deleted; the rest may be gone.
     """
-    try:
+    with storage_errors("erase", path, outcome="unknown"):
         _erase(fs, path)
         forget_names(fs)
         sync_dir(fs, os.path.dirname(path))
-    except OSError as error:
-        raise storage_failed(error, "erase", path, outcome="unknown") from error
+
+
+@contextmanager
+def building(place: str, doing: str, *, fs: Fs = OS_FS, **fields: Any) -> Iterator[None]:
+    """Make a hidden folder to build in, which the block moves away when it is complete; else it is erased.
+
+    Args:
+        doing: what is done in the parent folder, for errors.
+        fields: further fields of errors.
+
+    Raises:
+        StorageFailed: it cannot be made, or an OSError ends the block.
+    """
+    try:
+        with storage_errors(doing, os.path.dirname(place), **fields):
+            fs.mkdir(place)
+            yield
+    except BaseException:
+        with suppress(OSError):
+            erase_tree(place, fs=fs)
+        raise
 
 
 def forget_file(path: str, *, fs: Fs = OS_FS) -> None:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from sys import maxsize
 from typing import Any, Protocol
 
-from sessionary.errors import Invalid, NotFound, Outcome, StorageFailed
+from sessionary.errors import Invalid, NotFound, Outcome, SessionaryError, StorageFailed
 
 if sys.platform == "win32":
     import msvcrt
@@ -254,6 +254,17 @@ def storage_failed(
         hint=_HINTS.get(error.errno or 0),
         **fields,
     )
+
+
+@contextmanager
+def storage_errors(operation: str, path: str, **fields: Any) -> Iterator[None]:
+    """A block whose OSErrors are raised as `storage_failed` converts them; errors of our own pass unchanged."""
+    try:
+        yield
+    except SessionaryError:
+        raise
+    except OSError as error:
+        raise storage_failed(error, operation, path, **fields) from error
 
 
 @contextmanager
@@ -529,10 +540,8 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = N
 
 def make_folder(fs: Fs, path: str) -> bool:
     """As `make_dirs`, durable, with StorageFailed instead of OSError."""
-    try:
+    with storage_errors("make", path):
         return make_dirs(fs, path)
-    except OSError as error:
-        raise storage_failed(error, "make", path) from error
 
 
 def not_found(path: str, message: str, hints: Sequence[str] = ()) -> NotFound:

@@ -37,6 +37,7 @@ from sessionary.disk.fs import (
     Fs,
     descriptor,
     not_found,
+    storage_errors,
     storage_failed,
     write_all,
 )
@@ -172,10 +173,8 @@ class FileLock:
 
         Its operation may be incomplete. Call it only while holding the lock.
         """
-        try:
+        with storage_errors("look at the lock", self.path):
             return not self._noted and self._fs.fstat(self._fd).st_size > 0
-        except OSError as error:
-            raise storage_failed(error, "look at the lock", self.path) from error
 
     def _wait(self, timeout: float, how: int) -> None:
         deadline = time.monotonic() + timeout

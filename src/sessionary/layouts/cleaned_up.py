@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from sessionary.codec import Undecodable, decode, encode_line
 from sessionary.codec.times import parse_iso
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_folder, names_in, read_bytes, stat_or_none, storage_failed, sync_dir
+from sessionary.disk.fs import Fs, make_folder, names_in, read_bytes, stat_or_none, storage_errors, sync_dir
 
 NOTES = ".cleaned-up"
 
@@ -49,10 +49,8 @@ def forget(fs: Fs, root: str, session_id: str) -> None:
     if stat_or_none(fs, path) is None:
         return
     atomic.forget_file(path, fs=fs)
-    try:
+    with storage_errors("remove", path, outcome="unknown"):
         sync_dir(fs, os.path.dirname(path))
-    except OSError as error:
-        raise storage_failed(error, "remove", path, outcome="unknown") from error
 
 
 def noted(fs: Fs, root: str) -> list[str]:

@@ -184,17 +184,14 @@ def _counted(fs: Fs, fd: int, low: int, end: int) -> Skipped | None:
 
 def _last_time(data: bytes) -> datetime | None:
     """The time of the last record in these lines that has one."""
-    from sessionary.codec import Undecodable, decode
+    from sessionary.codec import decode_object
     from sessionary.transcript.typed import time_of
 
     end = len(data)
     while end >= 0:
         begin = data.rfind(b"\n", 0, end) + 1
-        try:
-            value = decode(data[begin:end]) if begin < end else None
-        except Undecodable:
-            value = None
-        if isinstance(value, dict) and (time := time_of(value)) is not None:
+        value = decode_object(data[begin:end]) if begin < end else None
+        if value is not None and (time := time_of(value)) is not None:
             return time
         end = begin - 1
     return None

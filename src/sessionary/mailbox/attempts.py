@@ -20,7 +20,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sessionary.codec import Undecodable, decode, encode_line, sanitize
+from sessionary.codec import decode_object, encode_line, sanitize
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
@@ -159,10 +159,7 @@ class Attempts:
         self.refresh()
 
     def _take(self, raw: bytes) -> None:
-        try:
-            event = decode(raw)
-        except Undecodable:
-            return  # at worst one extra attempt
+        event = decode_object(raw) or {}  # a damaged line costs at worst one extra attempt
         match event:
             case {"what": "bad", "file": str(file), "size": int(size), "mtime_ns": int(mtime_ns)}:
                 ctime_ns = event.get("ctime_ns")

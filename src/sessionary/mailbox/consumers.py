@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from sessionary.codec import read_lines
-from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none, storage_errors
 from sessionary.errors import StorageFailed
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
@@ -30,10 +30,8 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
     They have left a log or an attempt in its folder, or a copy of a log in the state of the user: if a log
     has lost all its lines, nothing in the folder names its consumer.
     """
-    try:
+    with storage_errors("read", folder):
         names = fs.listdir(folder)
-    except OSError as error:
-        raise storage_failed(error, "read", folder) from error
     names += _copied().get(os.path.realpath(folder), ())
     found = {match[1] for name in names if (match := _FILE.fullmatch(name)) and copy_of(name) is None}
     if LOG in names:

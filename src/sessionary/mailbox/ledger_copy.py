@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from sessionary.codec import Undecodable, decode, encode_line, sanitize
+from sessionary.codec import decode_object, encode_line, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, descriptor, make_dirs, require_regular
 from sessionary.disk.journal import Journal, Tail
@@ -45,10 +45,10 @@ def _ledger_of(path: str, fs: Fs) -> str | None:
     try:
         with descriptor(fs, path) as fd:
             require_regular(fs.fstat(fd))
-            record = decode(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0])
-    except (OSError, Undecodable):
+            record = decode_object(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0]) or {}
+    except OSError:
         return None
-    ledger = record.get("ledger") if isinstance(record, dict) else None
+    ledger = record.get("ledger")
     return ledger if isinstance(ledger, str) else None
 
 
@@ -152,11 +152,8 @@ def _entries_without(fs: Fs, path: str, known: set[str]) -> Iterator[Entry]:
     if not follower.changed():
         return
     for line in follower.lines():
-        try:
-            record = decode(line.raw)
-        except Undecodable:
-            continue
-        found = record.get("breadcrumb_id") if isinstance(record, dict) else None
+        record = decode_object(line.raw) or {}
+        found = record.get("breadcrumb_id")
         if isinstance(found, str) and found not in known:
             file = record.get("file")
             yield Entry(found, file if isinstance(file, str) else "", line.raw + b"\n")

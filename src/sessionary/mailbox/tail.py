@@ -15,8 +15,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import OS_FS, READ, Fs, require_regular, stat_or_none, storage_failed
+from sessionary.codec import decode_object
+from sessionary.disk.fs import OS_FS, READ, Fs, require_regular, stat_or_none, storage_errors, storage_failed
 
 BLOCK = 1 << 22
 
@@ -67,12 +67,10 @@ class Follower:
         if state == self.state:
             return False
         if self.found is not None:
-            try:
+            with storage_errors("read", self.path):
                 require_regular(
                     self.found
                 )  # a pipe would look like an empty file, as of a consumer that has not started
-            except OSError as error:
-                raise storage_failed(error, "read", self.path) from error
         if state[:2] != self.state[:2] or state[2] < self._offset:
             self.restarts += self.state != NOTHING
             self._offset = self._number = 0
@@ -110,7 +108,7 @@ class Follower:
                 self._offset += len(raw) + 1
                 if raw:
                     yield line
-        if self.unended and rest.endswith(b"}") and _is_object(rest):
+        if self.unended and rest.endswith(b"}") and decode_object(rest) is not None:
             yield Line(self._number + 1, self._offset, rest)
 
 
@@ -118,13 +116,6 @@ def _state(found: os.stat_result | None) -> State:
     if found is None:
         return NOTHING
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _is_object(raw: bytes) -> bool:
-    try:
-        return isinstance(decode(raw), dict)
-    except Undecodable:
-        return False
 
 
 def beside(folder: str, stem: str, consumer: str) -> str:

@@ -19,13 +19,20 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
+from sessionary.disk.fs import (
+    OS_FS,
+    Fs,
+    read_bytes,
+    stat_or_none,
+    storage_errors,
+    sync_dir,
+)
 from sessionary.disk.journal import lines_of
 from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists
@@ -69,10 +76,8 @@ class BroughtIn(NamedTuple):
 def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
     """The conflict copies of the files of a session, in the order of their names."""
     folder = _folder(layout, ref)
-    try:
+    with storage_errors("look into", folder, session=ref.session_id):
         names = fs.listdir(folder)
-    except OSError as error:
-        raise storage_failed(error, "look into", folder, session=ref.session_id) from error
     if layout.single_file(ref.session_id) is not None:
         return conflict_copies.copies_in(names, {os.path.basename(ref.locator)}, devices=False)
     files = {found.original for name in names if (found := conflict_copies.copy_of(name)) is not None}
@@ -130,10 +135,8 @@ class _BringIn:
     def _one(self, copy: Copy) -> BroughtIn:
         path = f"{self._folder}/{copy.name}"
         mine = f"{self._folder}/{copy.original}"
-        try:
+        with storage_errors("read", path, session=self._ref.session_id):
             compared = conflict_copies.compare(self._fs, mine, path)
-        except OSError as error:
-            raise storage_failed(error, "read", path, session=self._ref.session_id) from error
         done, session = self._decide(copy, path, mine, compared)
         kept = path
         if done != LEFT and not self._dry_run and stat_or_none(self._fs, path) is not None:
@@ -200,21 +203,17 @@ class _BringIn:
         base = os.path.dirname(sibling.locator)
         place = os.path.join(base, f"{_BUILDING}{secrets.token_hex(8)}")
         beside = {one.original: one.name for one in self._found if one.label == copy.label}
-        try:
-            make_dirs(self._fs, place)
+        with (
+            suppress(AlreadyExists),
+            atomic.building(place, "write", fs=self._fs, session=self._ref.session_id),
+        ):
             atomic.write_new(self._fs, f"{place}/{copy.original}", (data,), None)
             for part in self._layout.parts(self._ref):
                 if part.kind is PartKind.DOCUMENT and part.name != copy.original:
                     document = read_bytes(self._fs, f"{self._folder}/{beside.get(part.name, part.name)}")
                     atomic.write_new(self._fs, f"{place}/{part.name}", (document or b"",), None)
             sync_dir(self._fs, place)
-        except OSError as error:
-            atomic.erase_tree(place, fs=self._fs)
-            raise storage_failed(error, "write", place, session=self._ref.session_id) from error
-        try:
             atomic.move_folder(place, sibling.locator, fs=self._fs)
-        except AlreadyExists:
-            atomic.erase_tree(place, fs=self._fs)
 
     def _add_to(self, copy: Copy, path: str) -> None:
         """Add another file of a copy to the session that its conversation became; its documents exist already."""

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, names_in, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, make_dirs, names_in, read_bytes, stat_or_none, storage_errors
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
 from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
@@ -178,10 +178,8 @@ class Surveyor:
         folder, key = os.path.join(self._copies, digest), part_key(name)
         path = os.path.join(folder, f"{key}-{sha256(state).hexdigest()[:24]}")
         if stat_or_none(self._fs, path) is None:
-            try:
+            with storage_errors("make", folder):
                 make_dirs(self._fs, folder, durable=False)
-            except OSError as error:
-                raise storage_failed(error, "make", folder) from error
             old = [name for name in names_in(self._fs, folder) or () if name.startswith(key)]
             atomic.replace(path, make(), fs=self._fs, durable=False)
             for name in old:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -313,15 +313,9 @@ class Archive:
 
     # -- implementation
 
-    @contextmanager
-    def _locked(self, note: str) -> Iterator[None]:
+    def _locked(self, note: str) -> AbstractContextManager[None]:
         make_folder(self._fs, self.folder)
-        lock = FileLock(os.path.join(self.folder, ".lock"), self._fs)
-        try:
-            with lock.held(note=note):
-                yield
-        finally:
-            lock.close()
+        return FileLock(os.path.join(self.folder, ".lock"), self._fs).once(note=note)
 
     def _state(self, kind: str, home: str) -> str:
         digest = sha256(home.encode("utf-8", "surrogateescape")).hexdigest()[:16]

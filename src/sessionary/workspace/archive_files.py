@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, is_there, make_dirs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_there, make_dirs, storage_errors
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import AlreadyExists, Corrupt, NotFound
@@ -78,10 +78,8 @@ def _begins_with(fs: Fs, path: str, pieces: Iterator[bytes]) -> bool:
 
 
 def _create(path: str, data: Iterator[bytes], fs: Fs, lasting: bool) -> None:
-    try:
+    with storage_errors("make", os.path.dirname(path)):
         make_dirs(fs, os.path.dirname(path), durable=lasting)
-    except OSError as error:
-        raise storage_failed(error, "make", os.path.dirname(path)) from error
     atomic.create_streamed(path, data, fs=fs, durable=lasting)
 
 

@@ -56,14 +56,12 @@ def forget_heads(fs: Fs, sessions: Iterable[str]) -> None:
 def _change(fs: Fs, changed: dict[str, ChainHead | None]) -> None:
     path = _path()
     make_folder(fs, os.path.dirname(path))
-    lock = FileLock(f"{path}.lock", fs)
-    with lock.held():
+    with FileLock(f"{path}.lock", fs).once():
         known = known_heads(fs)
         kept = {key: head for key, head in {**known, **changed}.items() if head is not None}
         if kept != known:
             data = msgspec.json.encode(kept, order="sorted")
             atomic.replace(path, (msgspec.json.format(data, indent=1), b"\n"), fs=fs)
-    lock.close()
 
 
 def in_trash(layouts: Iterable[Changes], path: str, head: ChainHead) -> Trashed | None:

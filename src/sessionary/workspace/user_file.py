@@ -78,11 +78,9 @@ class UserFile(Generic[Content]):
         if self.path is None:
             raise Invalid(f"no home directory for {self._subject}", hint="set XDG_DATA_HOME")
         make_folder(self._fs, os.path.dirname(self.path))
-        lock = FileLock(f"{self.path}.lock", self._fs)
-        with lock.held():
+        with FileLock(f"{self.path}.lock", self._fs).once():
             before = self.read()
             after = changed(before)
             if after != before:
                 data = msgspec.json.format(msgspec.json.encode(after), indent=1)
                 atomic.replace(self.path, (data, b"\n"), fs=self._fs)
-        lock.close()

@@ -21,7 +21,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.cli.work import places, render
 from sessionary.cli.work.mailbox_cmd import show_pending
-from sessionary.codec import Undecodable, decode, encode_line, sanitize
+from sessionary.codec import decode_object, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.layouts.maestro.store import WorkStore
@@ -242,7 +242,7 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
         surroundings = os.environ | {KEY: crumb.breadcrumb_id, SESSION: session_id}
         message = encode_line(sanitize(crumb_document(crumb)))
         code, printed = _run(command, message, surroundings)
-        result = _object(printed) if code == 0 else None
+        result = decode_object(printed) if code == 0 and printed.startswith(b"{") else None
         if printed and result is None:
             with _written_out():
                 say(harmless(printed.decode("utf-8", "backslashreplace")))
@@ -323,14 +323,3 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(each, handler)
     if came:
         raise KeyboardInterrupt
-
-
-def _object(printed: bytes) -> dict[str, Any] | None:
-    """The output, if it is one JSON object."""
-    if not printed.startswith(b"{"):
-        return None
-    try:
-        value = decode(printed)
-    except Undecodable:
-        return None
-    return value if isinstance(value, dict) else None

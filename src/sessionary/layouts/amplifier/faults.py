@@ -26,18 +26,12 @@ def faults_in(name: str, data: bytes) -> list[Problem]:
 def _of_transcript(data: bytes) -> list[Problem]:
     """Damage, and faults within one message. A compaction, or a tool that still runs, changes their sequence."""
     reading = read_lines(data, TRANSCRIPT)
-    return for_strict_reader(reading.problems) + [
-        Problem(
-            each.code,
-            each.severity,
-            TRANSCRIPT,
-            record.line,
-            record.byte,
-            each.message,
-            "`sessionary repair`",
-            len(record.raw),
-        )
-        for record in reading.records()
-        for each in shape_findings(record.value)
-        if each.stops
-    ]
+    problems = for_strict_reader(reading.problems)
+    for record in reading.records():
+        place = TRANSCRIPT, record.line, record.byte
+        for each in shape_findings(record.value):
+            if each.stops:
+                remedy = "`sessionary repair`"
+                size = len(record.raw)
+                problems.append(Problem(each.code, each.severity, *place, each.message, remedy, size))
+    return problems

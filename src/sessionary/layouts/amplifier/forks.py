@@ -36,12 +36,12 @@ from sessionary.disk.fs import (
     make_dirs,
     read_bytes,
     stat_or_none,
-    storage_failed,
+    storage_errors,
     sync_dir,
 )
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
+from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound
 from sessionary.layouts.amplifier.event_fork import ForkedEvents
 from sessionary.layouts.amplifier.files import CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import check_new_id
@@ -312,24 +312,11 @@ def _metadata(plan: _Plan, session_id: str, time: str) -> dict[str, Any]:
 def _building(fs: Fs, base: str) -> Iterator[str]:
     """A hidden folder to build in, with its lock held; removed unless it was moved."""
     place = os.path.join(base, f"{BUILDING}{secrets.token_hex(8)}")
-    lock = FileLock(os.path.join(place, LOCK), fs)
-    try:
+    with storage_errors("fork into", base):
         make_dirs(fs, base)
         _remove_abandoned(fs, base)
-        fs.mkdir(place)
-        with lock.held():
-            try:
-                yield place
-            except BaseException:
-                with suppress(OSError):
-                    atomic.erase_tree(place, fs=fs)
-                raise
-    except OSError as error:
-        if isinstance(error, SessionaryError):
-            raise
-        raise storage_failed(error, "fork into", base) from error
-    finally:
-        lock.close()
+    with atomic.building(place, "fork into", fs=fs), FileLock(os.path.join(place, LOCK), fs).once():
+        yield place
 
 
 def _remove_abandoned(fs: Fs, base: str) -> None:
@@ -338,10 +325,8 @@ def _remove_abandoned(fs: Fs, base: str) -> None:
         place = os.path.join(base, name)
         if not name.startswith(BUILDING) or stat_or_none(fs, os.path.join(place, LOCK)) is None:
             continue
-        lock = FileLock(os.path.join(place, LOCK), fs)
-        with suppress(OSError, Locked), lock.held(timeout=0):
+        with suppress(OSError, Locked), FileLock(os.path.join(place, LOCK), fs).once(0):
             atomic.erase_tree(place, fs=fs)
-        lock.close()
 
 
 def _want_transcript(fs: Fs, parent: str, message: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
+from sessionary.codec import decode_object
 from sessionary.codec.times import parse_time
 from sessionary.disk.fs import READ, Fs, read_bytes, stat_or_none
 from sessionary.errors import SessionaryError
@@ -86,10 +86,10 @@ def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
 def stated_name(fs: Fs, folder: str) -> str | None:
     """The name in the metadata of a session; None without one."""
     try:
-        value = decode(read_bytes(fs, f"{folder}/{METADATA}") or b"null")
-    except (Undecodable, SessionaryError):
+        value = decode_object(read_bytes(fs, f"{folder}/{METADATA}") or b"")
+    except SessionaryError:
         return None
-    return short_title(_text(value.get("name"))) if isinstance(value, dict) else None
+    return None if value is None else short_title(_text(value.get("name")))
 
 
 def _by_files(
@@ -115,12 +115,12 @@ def _metadata(
             fd = fs.open(f"{folder}/{METADATA}", READ)
             try:
                 stats[METADATA] = found = fs.fstat(fd)
-                value = decode(fs.pread(fd, found.st_size + 1, 0))
+                value = decode_object(fs.pread(fd, found.st_size + 1, 0))
             finally:
                 fs.close(fd)
-            if type(value) is dict:
+            if value is not None:
                 return value
-        except (OSError, Undecodable):
+        except OSError:
             pass  # the slow reader says what is wrong, and asks the backup
     elif METADATA + BACKUP not in names:
         return None

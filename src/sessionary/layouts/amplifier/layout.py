@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, is_file, names_in, not_found, size_of, storage_failed
+from sessionary.disk.fs import (
+    OS_FS,
+    Fs,
+    is_file,
+    names_in,
+    not_found,
+    size_of,
+    storage_errors,
+    storage_failed,
+)
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
@@ -172,14 +181,12 @@ class AmplifierLayout:
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator
-        try:
+        with storage_errors("read", folder, session=ref.session_id):
             for name in sorted(self._fs.listdir(folder)):
                 if not name.startswith("."):
                     path = f"{folder}/{name}"
                     if (size := size_of(self._fs, path)) is not None:
                         yield Part(name, path, PARTS.get(name, PartKind.KEPT), size)
-        except OSError as error:
-            raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         from sessionary.codec.seen import RisingTimes

@@ -110,18 +110,13 @@ def _is_held(fs: Fs, path: str) -> bool:
     """True if a process holds a lock on this file. Takes the lock for a moment to find out."""
     if stat_or_none(fs, path) is None:
         return False
-    lock = FileLock(path, fs)
     try:
-        lock.acquire(0)
-    except Locked:
-        return True
+        with FileLock(path, fs).once(0):
+            return False
     except FileNotFoundError:
         return False
-    else:
-        lock.release()
-        return False
-    finally:
-        lock.close()
+    except Locked:
+        return True
 
 
 def _locks_of_the_original(session_id: str, fs: Fs, environ: Mapping[str, str]) -> Iterator[str]:

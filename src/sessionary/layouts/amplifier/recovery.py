@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.codec import Reading, Undecodable, decode, read_lines
+from sessionary.codec import Reading, Undecodable, decode, decode_object, read_lines
 from sessionary.codec.conflicts import REMEDY, first_marker, sides
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.errors import StorageFailed
@@ -122,28 +122,13 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
         reading = read_lines(backup, path + BACKUP)
         if reading.values:
             why = {-1: "is missing", 0: "is empty"}.get(size, "has no readable message")
-            problems.append(
-                Problem.of_file(
-                    "recovered_backup",
-                    Severity.lost_data,
-                    path,
-                    f"{TRANSCRIPT} {why}; {len(reading.values)} messages were read from its backup",
-                    "the next save restores them",
-                )
-            )
+            words = f"{TRANSCRIPT} {why}; {len(reading.values)} messages were read from its backup"
+            remedy = "the next save restores them"
+            problems.append(Problem.of_file("recovered_backup", Severity.lost_data, path, words, remedy))
             return StoredTranscript(reading.values, reading.raws, problems, "backup", False, size)
     if size == 0:
-        problems.append(
-            Problem(
-                "empty_file",
-                Severity.note,
-                path,
-                None,
-                0,
-                f"{TRANSCRIPT} is empty: a session without messages",
-                None,
-            )
-        )
+        words = f"{TRANSCRIPT} is empty: a session without messages"
+        problems.append(Problem("empty_file", Severity.note, path, None, 0, words, None))
     return StoredTranscript(
         problems=problems, source="main" if size >= 0 else None, intact=size <= 0, size=size
     )
@@ -216,15 +201,10 @@ def _agreement(backup: Iterator[bytes], main: Iterator[bytes]) -> float:
 
 
 def _filled(problem: Problem, count: int) -> Problem:
-    return Problem(
-        "filled_from_backup",
-        Severity.note,
-        problem.path,
-        problem.line,
-        problem.byte,
-        f"messages read from the backup in place of the damaged part: {count}",
-        "the next save restores them",
-    )
+    words = f"messages read from the backup in place of the damaged part: {count}"
+    remedy = "the next save restores them"
+    place = problem.path, problem.line, problem.byte
+    return Problem("filled_from_backup", Severity.note, *place, words, remedy)
 
 
 def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = False) -> StoredMetadata:
@@ -262,32 +242,12 @@ def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[st
             line, byte, words = marker
             problems.append(Problem(CONFLICT, Severity.hides_data, path, line, byte, words, REMEDY))
             return _of_both_sides(data)
-        problems.append(
-            Problem(
-                "bad_metadata",
-                Severity.hides_data,
-                path,
-                None,
-                error.at,
-                f"not a JSON document: {error}",
-                None,
-            )
-        )
-        return None
-    if isinstance(value, dict):
-        return value
-    found = type(value).__name__
-    problems.append(
-        Problem(
-            "bad_metadata",
-            Severity.hides_data,
-            path,
-            None,
-            0,
-            f"a JSON {found} instead of an object",
-            None,
-        )
-    )
+        at, words = error.at, f"not a JSON document: {error}"
+    else:
+        if isinstance(value, dict):
+            return value
+        at, words = 0, f"a JSON {type(value).__name__} instead of an object"
+    problems.append(Problem("bad_metadata", Severity.hides_data, path, None, at, words, None))
     return None
 
 
@@ -295,11 +255,7 @@ def _of_both_sides(data: bytes) -> dict[str, Any] | None:
     """The fields of a document with a merge conflict: those of both sides, of the first where they differ."""
     fields: dict[str, Any] | None = None
     for side in reversed(sides(data) or ()):
-        try:
-            value = decode(side)
-        except Undecodable:
-            continue
-        if isinstance(value, dict):
+        if (value := decode_object(side)) is not None:
             fields = {**(fields or {}), **value}
     return fields
 

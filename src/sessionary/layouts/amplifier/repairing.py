@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.codec import Undecodable, decode, encode_document, encode_line, read_lines
+from sessionary.codec import decode_object, encode_document, encode_line, read_lines
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
@@ -299,11 +299,8 @@ def _metadata(session: Session, now: Clock) -> tuple[bytes | None, str | None, l
     if stored.data is not None and not any(one.code == "recovered_metadata" for one in problems):
         return encode_document(stored.value), "conflict", problems  # the fields of both sides
     backup = read_bytes(fs, path + BACKUP) or b""
-    try:
-        if isinstance(decode(backup), dict):
-            return backup, "backup", problems
-    except Undecodable:
-        pass
+    if decode_object(backup) is not None:
+        return backup, "backup", problems
     return encode_document(stored.value), "nothing", problems
 
 

@@ -26,7 +26,7 @@ from sessionary.disk.fs import (
     read_at,
     read_bytes,
     stat_or_none,
-    storage_failed,
+    storage_errors,
 )
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lifetime import reset_in_child
@@ -148,11 +148,8 @@ class TranscriptFile:
         return bool(head.strip()) and not read_lines(head).values
 
     def _head(self) -> bytes:
-        try:
-            with descriptor(self._fs, self.path) as fd:
-                return read_at(self._fs, fd, 1 << 16, 0)
-        except OSError as error:
-            raise storage_failed(error, "read", self.path) from error
+        with storage_errors("read", self.path), descriptor(self._fs, self.path) as fd:
+            return read_at(self._fs, fd, 1 << 16, 0)
 
     def append(self, data: bytes, found: os.stat_result | None, *, durable: bool) -> None:
         """Append whole lines after `found`, with a refreshed backup if the file has doubled since the last one.
@@ -197,10 +194,8 @@ class TranscriptFile:
     def conflicts(self) -> list[str]:
         """The versions that saves replaced, oldest first."""
         begin = f"{TRANSCRIPT}.conflict-"
-        try:
+        with storage_errors("read", self._folder):
             names = sorted(name for name in self._fs.listdir(self._folder) if name.startswith(begin))
-        except OSError as error:
-            raise storage_failed(error, "read", self._folder) from error
         return [os.path.join(self._folder, name) for name in names]
 
     def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
@@ -317,13 +312,9 @@ class Session:
         This is done when this process takes the session for the first time, and if the last holder of the
         lock left its marker, which operations over several files write. So an append does not pay for it.
         """
-        try:
+        with storage_errors("read", self.folder):
             atomic.sweep(self.folder, fs=self.fs)
             self.recovered = transaction.recover(self.fs, self.folder)
-        except OSError as error:
-            if isinstance(error, StorageFailed):
-                raise
-            raise storage_failed(error, "read", self.folder) from error
         if self.recovered is not None:
             self.transcript.replaced()
         self._swept = True
@@ -373,10 +364,8 @@ class Session:
             return
         path = os.path.join(self.folder, METADATA)
         if stat_or_none(self.fs, path + BACKUP) is None:
-            try:
+            with storage_errors("back up", path):
                 atomic.refresh_backup(path, path + BACKUP, fs=self.fs, durable=durable)
-            except OSError as error:
-                raise storage_failed(error, "back up", path) from error
         self._metadata_backed_up = True
 
     def is_suspect(self) -> bool:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from sessionary.codec import Undecodable, decode, encode_document, sanitize
+from sessionary.codec import decode_object, encode_document, sanitize
 from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
@@ -52,8 +51,8 @@ class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
     def merged(
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
     ) -> Merged | None:
-        ours, others = _object(mine), _object(theirs)
-        before = {} if base is None else _object(base)
+        ours, others = decode_object(mine), decode_object(theirs)
+        before = {} if base is None else decode_object(base)
         if ours is None or others is None or before is None:
             return None
         leading, other = (ours, others) if ours_lead else (others, ours)
@@ -103,15 +102,6 @@ class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
         root = os.path.dirname(ref.locator)
         target = trash_name(self._fs, root, ref.session_id, now)
         atomic.move_folder(ref.locator, target, fs=self._fs)
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    """The object in a document; None if it is not one."""
-    try:
-        value = decode(data)
-    except Undecodable:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 class StoreSyncLayout(AmplifierSyncLayout):

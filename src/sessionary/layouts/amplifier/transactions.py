@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from sessionary.codec import Undecodable, decode, read_lines
+from sessionary.codec import decode_object, read_lines
 from sessionary.disk import atomic, transaction, truncate
-from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes, storage_errors
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.transaction import Cut, Entry, Whole
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed
@@ -211,10 +211,8 @@ def _readable(backup: bytes, path: str, which: str) -> int:
         count = len(read_lines(backup, path).values)
         if count:
             return count
-    else:
-        with suppress(Undecodable):
-            if isinstance(decode(backup), dict):
-                return 0
+    elif decode_object(backup) is not None:
+        return 0
     raise Corrupt(
         f"{path} has no readable content",
         operation=RESTORE_BACKUP,
@@ -262,12 +260,8 @@ def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list
         StorageFailed: the folder cannot be read.
     """
     folder = os.path.realpath(expanded(session_dir))
-    try:
+    with storage_errors("read", folder):
         return transaction.entries(fs, folder)
-    except OSError as error:
-        if isinstance(error, StorageFailed):
-            raise
-        raise storage_failed(error, "read", folder) from error
 
 
 def newest_entry(fs: Fs, folders: Iterable[str]) -> tuple[str, str] | None:

@@ -287,13 +287,9 @@ def _of_name(fs: Fs, path: str, slug: str, original: str | None) -> Iterator[Pro
     if original is not None:
         yield copy_problem(fs, path, f"{os.path.dirname(path)}/{original}", original.removesuffix(SUFFIX))
     elif not is_slug(slug):
-        yield Problem.of_file(
-            "odd_name",
-            Severity.stops_resume,
-            path,
-            f"{os.path.basename(path)} is not a valid name of a session file",
-            "rename it to lower-case words with hyphens between",
-        )
+        words = f"{os.path.basename(path)} is not a valid name of a session file"
+        remedy = "rename it to lower-case words with hyphens between"
+        yield Problem.of_file("odd_name", Severity.stops_resume, path, words, remedy)
 
 
 def _text(session: dict[str, Any], name: str) -> str | None:

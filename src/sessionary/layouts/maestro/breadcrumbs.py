@@ -31,6 +31,7 @@ from sessionary.disk.fs import (
     read_bytes,
     reason_of,
     stat_or_none,
+    storage_errors,
     storage_failed,
 )
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError
@@ -177,12 +178,10 @@ def write_crumb(
         crumb.timestamp = _stamp_from(crumb.timestamp, zone)
     document = sanitize(crumb_document(crumb))
     breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
-    try:
+    with storage_errors("create", parent):
         missing = stat_or_none(fs, parent) is None
         if missing and make_dirs(fs, parent, durable=durable, within=folder if in_existing else None):
             inherit(fs, parent)
-    except OSError as error:
-        raise storage_failed(error, "create", parent) from error
     mode = message_mode(fs, parent)
     while True:
         path = f"{parent}/{crumb.timestamp}.json"

@@ -29,13 +29,8 @@ def neighbour_problems(fs: Fs, root: str, folder: str, session: WorkSession) -> 
     others = [place.folder for place in places if place.name == session.session_id and place.folder != folder]
     if others:
         words = f"another session has the same id: {', '.join(others)}"
-        yield Problem.of_file(
-            "duplicate_session",
-            Severity.hides_data,
-            path,
-            words,
-            "move one of them out of the sessions folder",
-        )
+        remedy = "move one of them out of the sessions folder"
+        yield Problem.of_file("duplicate_session", Severity.hides_data, path, words, remedy)
     if session.parent is not None:
         folders = {place.name: place.folder for place in places}
         yield from _of_parent(fs, folders, folder, session)

@@ -22,7 +22,7 @@ from sessionary.disk.fs import (
     placeholder_name,
     require_regular,
     size_of,
-    storage_failed,
+    storage_errors,
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import conflict_copies
@@ -173,7 +173,7 @@ class MaestroLayout:
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.locator
-        try:
+        with storage_errors("read", folder, session=ref.session_id):
             for name in sorted(self._fs.listdir(folder)):
                 path = f"{folder}/{name}"
                 if name[0] == "." or is_folder(self._fs, path):
@@ -185,8 +185,6 @@ class MaestroLayout:
                     name = f"{BREADCRUMBS}/{file.file}"
                     if (size := size_of(self._fs, file.path)) is not None:
                         yield Part(name, file.path, PartKind.DOCUMENT, size)
-        except OSError as error:
-            raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         from sessionary.layouts.summary import (

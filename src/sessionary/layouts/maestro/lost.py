@@ -56,14 +56,12 @@ def lost_problems(fs: Fs, root: str) -> Iterator[Problem]:
     """The problems that `check` reports. Unreadable folders are reported by the listing of sessions."""
     for lost in find_lost(fs, root, []):
         number = "a breadcrumb is" if len(lost.files) == 1 else f"{len(lost.files):,} breadcrumbs are"
-        yield Problem.of_file(
-            "lost_breadcrumbs",
-            Severity.hides_data,
-            lost.folder,
-            f"{number} in {lost.name}, which is not a session: not listed, and not applied by any consumer",
-            f"`sessionary work breadcrumb move {shlex.quote(lost.name)} ID --root {shlex.quote(root)}`"
-            " moves them into the session ID",
+        words = (
+            f"{number} in {lost.name}, which is not a session: not listed, and not applied by any consumer"
         )
+        remedy = f"`sessionary work breadcrumb move {shlex.quote(lost.name)} ID --root {shlex.quote(root)}`"
+        remedy += " moves them into the session ID"
+        yield Problem.of_file("lost_breadcrumbs", Severity.hides_data, lost.folder, words, remedy)
 
 
 def move_lost(fs: Fs, root: str, name: str, session_id: str) -> list[str]:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
-from sessionary.codec import Undecodable, decode
+from sessionary.codec import decode_object
 from sessionary.disk.fs import Fs, names_in, not_found, read_bytes, stat_or_none
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
@@ -134,11 +134,8 @@ def top_of(fs: Fs, folder: str) -> str:
 
 def _parents(fs: Fs, folder: str) -> list[Any]:
     """The id of the parent, by either name in the document."""
-    try:
-        document = decode(read_bytes(fs, os.path.join(folder, SESSION)) or b"null")
-    except Undecodable:
-        return []
-    return [document.get(key) for key in _PARENT_KEYS] if isinstance(document, dict) else []
+    document = decode_object(read_bytes(fs, os.path.join(folder, SESSION)) or b"") or {}
+    return [document.get(key) for key in _PARENT_KEYS]
 
 
 def _is_link(fs: Fs, path: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from sessionary.codec import encode_document
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, storage_errors
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, StorageFailed, TransitionError
 from sessionary.layouts.maestro import statuses, subwork
 from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, DateRange, gather, write_crumb
@@ -554,10 +554,8 @@ class WorkStore:
             project = os.path.dirname(project)
         session.breadcrumbs_dir = os.path.relpath(f"{folder}/{BREADCRUMBS}", project).replace(os.sep, "/")
         data = encode_document(checked(session))  # refused before the folder is created
-        try:
+        with storage_errors("create", folder):
             make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
-        except OSError as error:
-            raise storage_failed(error, "create", folder) from error
         atomic.create(f"{folder}/{SESSION}", data, fs=self.fs)
         session.baseline = data
 

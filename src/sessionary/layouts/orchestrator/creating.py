@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, stat_or_none, storage_failed, sync_dir
+from sessionary.disk.fs import Fs, stat_or_none, sync_dir
 from sessionary.errors import AlreadyExists, SessionaryError, StorageFailed
 from sessionary.layouts.orchestrator import names, planfile, rules, statefile
 from sessionary.layouts.orchestrator.index import Index, IndexFile
@@ -55,7 +54,8 @@ def create(fs: Fs, index: Index, new: New) -> str:
         feature_id = _free(fs, index.home, found, new)
         folder = f"{index.home}/{feature_id}"
         _remove_abandoned(fs, index.home)
-        with _building(fs, index.home) as place:
+        place = f"{index.home}/{names.BUILDING}{secrets.token_hex(8)}"
+        with atomic.building(place, "create a feature in", fs=fs):
             _build(fs, place, feature_id, new)
             atomic.move_folder(place, folder, fs=fs)
         try:
@@ -121,22 +121,6 @@ def make_readme(fs: Fs, home: str) -> bool:
     with suppress(AlreadyExists):
         atomic.create(path, README, fs=fs)
     return True
-
-
-@contextmanager
-def _building(fs: Fs, home: str) -> Iterator[str]:
-    """A hidden folder to build in; removed unless it was moved."""
-    place = f"{home}/{names.BUILDING}{secrets.token_hex(8)}"
-    try:
-        fs.mkdir(place)
-        yield place
-    except BaseException as error:
-        if stat_or_none(fs, place) is not None:
-            with suppress(OSError):
-                atomic.erase_tree(place, fs=fs)
-        if isinstance(error, OSError) and not isinstance(error, SessionaryError):
-            raise storage_failed(error, "create a feature in", home) from error
-        raise
 
 
 def _remove_abandoned(fs: Fs, home: str) -> None:

@@ -7,7 +7,6 @@ operation was interrupted, and the next holder of the lock finishes it (`settle`
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +15,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from sessionary.codec import decode_object
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, descriptor, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, descriptor, stat_or_none, storage_errors
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
@@ -153,11 +153,8 @@ class Feature:
 
     def _flush_history(self) -> None:
         """Make the line of a dead writer durable before its effect: the writer may have been killed in between."""
-        try:
-            with descriptor(self.fs, self.journal.path) as fd:
-                self.fs.fdatasync(fd)
-        except OSError as error:
-            raise storage_failed(error, "flush", self.journal.path) from error
+        with storage_errors("flush", self.journal.path), descriptor(self.fs, self.journal.path) as fd:
+            self.fs.fdatasync(fd)
 
     def _apply(self, entry: Mapping[str, Any], state: statefile.StateFile, applied: list[str]) -> None:
         """Apply an operation, and return which effects exist. Idempotent."""
@@ -250,8 +247,4 @@ def missing(fs: Fs, folder: str, *, listed: bool = False) -> NotFound:
 def _entry(raw: bytes) -> dict[str, Any] | None:
     if b'"state"' not in raw and b'"revokes"' not in raw:
         return None
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    return decode_object(raw)

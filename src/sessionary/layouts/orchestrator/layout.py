@@ -23,6 +23,7 @@ from sessionary.disk.fs import (
     read_at,
     size_of,
     stat_or_none,
+    storage_errors,
     storage_failed,
 )
 from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
@@ -175,11 +176,8 @@ class FeatureLayout:
         """The entry in damage that can be repaired; None if there is none."""
         if problem.code not in HEALED or problem.line is None or problem.byte is None:
             return None
-        try:
-            with descriptor(self._fs, path) as fd:
-                raw = read_at(self._fs, fd, problem.span, problem.byte)
-        except OSError as error:
-            raise storage_failed(error, "read", path) from error
+        with storage_errors("read", path), descriptor(self._fs, path) as fd:
+            raw = read_at(self._fs, fd, problem.span, problem.byte)
         value = lenient(raw)
         return None if value is None else Record(value, problem.line, problem.byte, raw)
 
@@ -187,10 +185,8 @@ class FeatureLayout:
         return raw_record(self._fs, ref, place)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        try:
+        with storage_errors("read", ref.locator, session=ref.session_id):
             yield from self._parts_below(ref.locator, "")
-        except OSError as error:
-            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         from sessionary.transcript.fold import Fold

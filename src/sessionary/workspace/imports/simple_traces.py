@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
+from sessionary.codec import decode, decode_object
 from sessionary.export.exact import OWN, own
 from sessionary.export.sts import FACTS, message_of_line
 from sessionary.layouts.agents.fields import text_or_none
@@ -22,11 +22,8 @@ _FIELDS = frozenset("role content reasoningContent toolCalls toolCallId timestam
 
 def is_sts(line: bytes) -> bool:
     """True for the first line of a file: Pi's sessions begin alike, with a version and without a harness."""
-    try:
-        head = decode(line)
-    except Undecodable:
-        return False
-    return isinstance(head, dict) and head.get("type") == "session" and "harness" in head
+    head = decode_object(line) or {}
+    return head.get("type") == "session" and "harness" in head
 
 
 def sts_sources(raw: bytes, path: str, stem: str) -> Sources:
@@ -37,7 +34,7 @@ def sts_sources(raw: bytes, path: str, stem: str) -> Sources:
     for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
-        found = _object(line)
+        found = decode_object(line)
         if found is None or found.get("type") != "message":
             words = "the line is not a message of a session"
             yield Problem("bad_line", Severity.lost_data, path, number, None, words)
@@ -71,11 +68,3 @@ def _left(line: dict[str, Any]) -> dict[str, Any]:
     inner = {} if not isinstance(message, dict) else {k: v for k, v in message.items() if k not in _FIELDS}
     outer = {key: value for key, value in line.items() if key not in _MAPPED}
     return {**outer, **({"message": inner} if inner else {})}
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = decode(line)
-    except Undecodable:
-        return None
-    return value if isinstance(value, dict) else None
