@@ -21,9 +21,7 @@ def on_demand(
     """Return the `__getattr__`, the `__dir__` and the `__all__` of a package.
 
     Args:
-        package: its name.
         exports: for each module, with a dot in front if it is relative, the names that it exports, with blanks between.
-        loaded: the names that the package itself defines.
     """
     owners = {name: module for module, names in exports.items() for name in names.split()}
     exported = sorted([*owners, *loaded.split()])

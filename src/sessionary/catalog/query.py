@@ -29,12 +29,7 @@ class Rows(NamedTuple):
 
 
 def query(catalog: Catalog, statement: str) -> Rows:
-    """The rows of one SQL statement.
-
-    Raises:
-        Invalid: the statement is wrong, or does more than read.
-        StorageFailed: there is no catalogue, or it cannot be read.
-    """
+    """The rows of one SQL statement. Raises Invalid if the statement is wrong, or does more than read."""
     if catalog.path is None:
         raise StorageFailed("there is no cache folder for the catalogue", hint="set XDG_CACHE_HOME")
     try:

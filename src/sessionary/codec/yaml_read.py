@@ -73,33 +73,30 @@ _NO_TAB: Final = (
 )
 
 
-def load_yaml(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
+def load_yaml(data: bytes, *, path: str = "") -> Any:
     """Load the value of a YAML file; None for an empty file.
 
     Keys are text; numbers and booleans as keys become text as typed. The order of keys is kept.
-
-    Args:
-        data: the bytes of the file.
 
     Raises:
         Corrupt: it is not a single YAML document, breaks a limit, repeats a key or uses an unknown tag. ``details``
             holds ``code``, ``line`` and ``column`` (both from 1).
     """
-    node = compose(data, path=path, limits=limits)
-    return None if node is None else _Builder(path, limits).build(node, 0)
+    node = compose(data, path=path)
+    return None if node is None else _Builder(path).build(node, 0)
 
 
-def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
+def compose(data: bytes, *, path: str = "") -> Any:
     """Return the tree of PyYAML nodes of a file, with positions; None for an empty file. Raises as `load_yaml`."""
     import yaml
 
-    text = as_text(data, path, limits)
+    text = as_text(data, path)
     loader = _loader()(text)
-    loader.depth_left = limits.depth + 1
+    loader.depth_left = LIMITS.depth + 1
     try:
         return loader.get_single_node()
     except _TooDeep as error:
-        raise bad_yaml("too_deep", f"nested more than {limits.depth} deep", path, error.line) from None
+        raise bad_yaml("too_deep", f"nested more than {LIMITS.depth} deep", path, error.line) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
         raise bad_yaml("bad_yaml", str(error.reason), path, before.count("\n") + 1) from None
@@ -109,10 +106,10 @@ def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
         loader.dispose()
 
 
-def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
+def as_text(data: bytes, path: str = "") -> str:
     """Decode the text of a file within the size limit. Raises as `load_yaml`."""
-    if len(data) > limits.size:
-        raise bad_yaml("too_large", f"{len(data):,} bytes, more than {limits.size:,}", path)
+    if len(data) > LIMITS.size:
+        raise bad_yaml("too_large", f"{len(data):,} bytes, more than {LIMITS.size:,}", path)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -223,10 +220,9 @@ def _loader() -> Any:
 class _Builder:
     """Converts nodes to values. An alias is built anew each time: a shared list would change in two places."""
 
-    def __init__(self, path: str, limits: Limits) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._left = limits.aliased
-        self._depth = limits.depth
+        self._left = LIMITS.aliased
         self._seen: set[int] = set()
         self._aliased = False
 
@@ -238,8 +234,8 @@ class _Builder:
                 self._count(node)
             tag = node.tag
             return node.value if tag == _STR else self._scalar(node, tag)
-        if depth >= self._depth:
-            raise self._bad("too_deep", f"nested more than {self._depth} deep through an alias", node)
+        if depth >= LIMITS.depth:
+            raise self._bad("too_deep", f"nested more than {LIMITS.depth} deep through an alias", node)
         if self._aliased:
             self._count(node)
         elif id(node) in self._seen:

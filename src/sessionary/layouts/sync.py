@@ -47,7 +47,6 @@ class Rule(NamedTuple):
     """How one file of a session is brought together with another version of it.
 
     Attributes:
-        policy: what is done.
         time: for `UNION` and `LEDGER`, the key of a line under which its time stands, in ISO 8601.
         key: for `LEDGER`, the key of a line whose value no other line may have.
     """
@@ -72,11 +71,7 @@ class SyncLayout(Layout, Protocol):
         return None
 
     def refuse_other_project(self, project: str | None, session_id: str) -> None:
-        """Refuse a session of another project than the one here.
-
-        Raises:
-            Invalid: it is of another project.
-        """
+        """Refuse a session of another project than the one here. Raises Invalid."""
         if project != self.project():
             raise Invalid(
                 f"the local sessions belong to {self.project()}, not to {project}", session=session_id
@@ -120,10 +115,7 @@ class SyncLayout(Layout, Protocol):
         MUST be pure, and bring the result together with `theirs` to the same bytes again.
 
         Args:
-            name: the file.
             base: what both sides had last; None if that is not known.
-            mine: what is here.
-            theirs: what is on the remote.
             ours_lead: whether the conversation continued here. It decides about fields that both have changed where the
                 document itself does not say which change came last.
         """
@@ -134,9 +126,6 @@ class SyncLayout(Layout, Protocol):
 
         The files beside it say nothing here, and a file of a newer version is not at fault. Of a journal, `data` may
         be some whole lines. MUST be pure; the `path` of each problem is the name of the file.
-
-        Args:
-            name: the file.
         """
         ...
 
@@ -145,7 +134,6 @@ class SyncLayout(Layout, Protocol):
 
         Raises:
             NotFound: it is not there.
-            Locked: another process held it all the time.
         """
         ...
 

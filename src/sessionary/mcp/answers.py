@@ -55,7 +55,6 @@ class Fitted(NamedTuple):
     """A document that was shortened.
 
     Attributes:
-        value: the document.
         longest: the number of characters after which its texts were cut; None if none was.
         lists_cut: True if items of lists or entries of objects were left out.
     """
@@ -82,11 +81,7 @@ class Page(NamedTuple):
 
 
 def room(max_tokens: int) -> int:
-    """The tokens for the content of an answer.
-
-    Raises:
-        Invalid: the budget is too small or too large.
-    """
+    """The tokens for the content of an answer. Raises Invalid if the budget is too small or too large."""
     if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
         raise Invalid(f"max_tokens is {max_tokens}", hint=f"give {MIN_TOKENS} to {MAX_TOKENS}")
     return max_tokens - _ENVELOPE
@@ -115,8 +110,6 @@ def page(documents: Iterable[Any], tokens: int, longest: int | None = None) -> P
     """As many documents as fit; reads one more than it returns.
 
     Args:
-        documents: the series.
-        tokens: the budget.
         longest: cut texts after so many characters, whatever the budget.
     """
     items: list[Any] = []

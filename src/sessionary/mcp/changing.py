@@ -21,8 +21,6 @@ class Changing:
     """The tools that change sessions.
 
     Args:
-        call: opens the sessions for one call.
-        allow_writes: carry out changes.
         home: the words of a command line that name the home of the server.
     """
 

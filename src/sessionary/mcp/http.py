@@ -43,7 +43,6 @@ def serve(server: MCPServer, listener: socket.socket, token: str) -> None:
     """Serve until the process is interrupted.
 
     Args:
-        server: the server.
         listener: see `listen`.
         token: what each request must bear.
     """

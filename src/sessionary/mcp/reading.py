@@ -27,10 +27,6 @@ class Call:
     """What one call of a tool needs: the sessions, and the rules that mask secrets.
 
     A call opens the sessions anew: calls run in threads of their own.
-
-    Args:
-        workspace: the sessions.
-        redact: mask secrets.
     """
 
     def __init__(self, workspace: Workspace, *, redact: bool) -> None:
@@ -42,11 +38,7 @@ class Call:
         return document if self.redaction is None else self.redaction.value(document)
 
     def find(self, name: str) -> SessionRef:
-        """The session of this id, beginning of an id, or name.
-
-        Raises:
-            NotFound, AmbiguousId, StorageFailed: as `Workspace.find`.
-        """
+        """The session of this id, beginning of an id, or name. Raises as `Workspace.find`."""
         try:
             return self.workspace.find(name)
         except NotFound as error:
@@ -71,11 +63,7 @@ class Call:
 
 
 class Reading:
-    """The tools that only read.
-
-    Args:
-        call: opens the sessions for one call.
-    """
+    """The tools that only read."""
 
     def __init__(self, call: Callable[[], Call]) -> None:
         self._call = call

@@ -54,7 +54,6 @@ def build(
     Args:
         open_workspace: opens the sessions; called for each call of a tool, in its thread.
         redact: mask secrets, and search only what is left.
-        allow_writes: let repair, fork and rewind change sessions.
         home: the words of a command line that name the home, for the commands in answers.
     """
     server: MCPServer = MCPServer(

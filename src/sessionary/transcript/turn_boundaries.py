@@ -49,20 +49,12 @@ def turn_range(messages: Sequence[Any], turn: int, *, every_user: bool = False) 
 
 
 def slice_end(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> int:
-    """Return the number of messages up to the end of a turn.
-
-    Raises:
-        Invalid: the turn does not exist.
-    """
+    """Return the number of messages up to the end of a turn. Raises Invalid if the turn does not exist."""
     return turn_range(messages, turn, every_user=every_user).stop
 
 
 def cut_before(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> list[Any]:
-    """Return the messages before a turn; [] for turn 1.
-
-    Raises:
-        Invalid: the turn does not exist.
-    """
+    """Return the messages before a turn; [] for turn 1. Raises Invalid if the turn does not exist."""
     return list(messages[: turn_range(messages, turn, every_user=every_user).start])
 
 

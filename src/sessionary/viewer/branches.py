@@ -23,7 +23,6 @@ class Branch:
 
     Attributes:
         number: from 1; 0 is the conversation.
-        parent: the branch that it leaves.
         after: the number of the message that it follows; None for the beginning of the session.
         turn: the turn of the conversation in which it begins.
         messages: the numbers of its messages.

@@ -15,11 +15,7 @@ from sessionary.viewer.requests import as_json
 
 
 class ChartRoutes:
-    """The answers with plots.
-
-    Args:
-        library: the sessions.
-    """
+    """The answers with plots."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

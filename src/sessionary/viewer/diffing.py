@@ -23,7 +23,6 @@ def diff(one: Place, other: Place) -> dict[str, Any]:
 
     Raises:
         NotFound: a session is gone.
-        StorageFailed: one cannot be read.
     """
     found = documents.of_comparison(one.workspace.diff(one.ref, other.ref))
     for side, place in ((found["a"], one), (found["b"], other)):

@@ -31,8 +31,6 @@ class Guard:
     """Refuses requests, and adds the headers.
 
     Args:
-        app: the application behind it.
-        token: the secret of this start.
         port: the port that is listened on; None for a Unix socket, which may be forwarded to any port.
     """
 

@@ -74,7 +74,6 @@ def image_at(place: Place, message: Message, number: int) -> tuple[str, bytes]:
 
     Raises:
         NotFound: it is stored elsewhere, or in a form that is not shown.
-        StorageFailed: the record cannot be read.
     """
     shown = [part for part in message.parts if images_of(part)]
     values = [

@@ -19,7 +19,6 @@ def overview(library: Library, today: date | None = None) -> dict[str, Any]:
     """The plots of all sessions, those of projects, and the sessions that will be deleted within a week.
 
     Args:
-        library: the sessions.
         today: the last day of the year that is drawn; by default that of the clock.
 
     Raises:

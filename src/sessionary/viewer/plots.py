@@ -39,8 +39,6 @@ class Bar(NamedTuple):
 
     Attributes:
         start, end: where it begins and ends, from 0 to 1.
-        kind: the class of its colour.
-        words: what it is.
     """
 
     start: float
@@ -50,14 +48,7 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A row of a plot over time.
-
-    Attributes:
-        name: its name.
-        bars: what it holds.
-        facts: words behind it.
-        depth: how far its name is moved to the right.
-    """
+    """A row of a plot over time."""
 
     name: str
     bars: Sequence[Bar]
@@ -70,8 +61,6 @@ class Point(NamedTuple):
 
     Attributes:
         x, y: from 0 to 1; `y` upward.
-        words: what it is.
-        kind: the class of its colour.
     """
 
     x: float
@@ -84,7 +73,6 @@ def by_day(title: str, values: Mapping[str, float], words: Words) -> str:
     """A bar for each of the last days; empty without a value.
 
     Args:
-        title: the name of the plot.
         values: the value of each day, as ``2026-03-14``; days without one are missing.
         words: a value as it is written.
     """
@@ -111,7 +99,6 @@ def year(title: str, values: Mapping[str, float], words: Words, last: date) -> s
     """A square for each day of the year that ends with a day, week by week; empty if no day of it has a value.
 
     Args:
-        title: the name of the plot.
         values: the value of each day, as ``2026-03-14``; days without one are missing.
         words: a value as it is written.
         last: the last day.
@@ -164,9 +151,7 @@ def lanes(title: str, rows: Sequence[Lane], ends: tuple[str, str]) -> str:
     """Rows of bars over one axis of time; empty without rows.
 
     Args:
-        title: the name of the plot.
         rows: the lanes, from above.
-        ends: the words at both ends of the axis.
     """
     if not rows:
         return ""
@@ -194,7 +179,6 @@ def curve(title: str, lines: Sequence[Sequence[Point]], marks: Mapping[float, st
     """Points joined by lines; empty without points.
 
     Args:
-        title: the name of the plot.
         lines: the points of each line, from the left; a line has the class of its first point.
         marks: heights, from 0 to 1, that have a line across, with their words.
     """

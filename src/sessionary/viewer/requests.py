@@ -14,11 +14,7 @@ LARGEST_BODY = 2_000_000
 
 
 async def body_of(request: Request) -> bytes:
-    """The body of a request.
-
-    Raises:
-        HTTPException: it is too long.
-    """
+    """The body of a request. Raises HTTPException if it is too long."""
     body = b""
     async for piece in request.stream():
         body += piece

@@ -118,7 +118,6 @@ def work_timeline(tops: Iterable[Kin], spans: Mapping[str, WorkSpan]) -> str:
     """The tree of work sessions, each with the time that it took and a mark for each breadcrumb; empty without times.
 
     Args:
-        tops: the sessions at the top.
         spans: the times by the locator of the session.
     """
     found = []

@@ -32,7 +32,6 @@ async def stream(
     and ``row`` after each change.
 
     Args:
-        place: the session.
         row: its row in the list, as it is now.
         follow: asked whether to go on when all is sent.
     """
@@ -108,17 +107,12 @@ def messages(place: Place) -> Iterator[Numbered]:
 
     Raises:
         NotFound: the session is gone.
-        StorageFailed: it cannot be read.
     """
     return numbered(place.workspace.read(place.ref), asides=True, inherited=True)
 
 
 def message_at(place: Place, at: int) -> Numbered:
-    """A message by its number.
-
-    Raises:
-        NotFound: there is none with this number.
-    """
+    """A message by its number. Raises NotFound if there is none with this number."""
     found = next(islice(messages(place), at, None), None)
     if found is None:
         raise NotFound(f"no message {at} in this session", hint="reload the session")
@@ -126,9 +120,5 @@ def message_at(place: Place, at: int) -> Numbered:
 
 
 def whole_message(place: Place, at: int) -> dict[str, Any]:
-    """One message with nothing cut.
-
-    Raises:
-        NotFound: there is none with this number.
-    """
+    """One message with nothing cut. Raises NotFound if there is none with this number."""
     return item_of(message_at(place, at), at, WHOLE)

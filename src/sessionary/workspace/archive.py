@@ -95,9 +95,7 @@ class Archive:
     """The archive in a folder.
 
     Args:
-        sessions: the sessions that are archived.
         folder: the folder; None for the one that was chosen, else the usual one.
-        fs: the file system.
 
     Attributes:
         folder: its path.
@@ -181,7 +179,6 @@ class Archive:
         Raises:
             Unsupported: sessions of its kind cannot be archived.
             NotFound: it has no content, or is gone.
-            StorageFailed: it cannot be read.
         """
         if ref.kind not in ARCHIVABLE:
             hint = f"kinds that can be: {', '.join(ARCHIVABLE)}"
@@ -263,7 +260,6 @@ class Archive:
         """Write the files of an archived session, byte for byte, with new times. No file is ever replaced.
 
         Args:
-            entry: the session.
             to: the folder to write below, under the names below the home of the agent; None for that home.
             version: the number of the version; None for the longest.
 

@@ -46,7 +46,6 @@ def written(
         AlreadyExists: one of the files exists; nothing was written.
         NotFound: there is no version of this number.
         RemoteError, Corrupt: a file cannot be read back, or has a name that leads out of the folder.
-        StorageFailed: a file cannot be written.
     """
     with Spool(fs=fs) as spool:
         files = _files(folder, head, number, spool, fs)

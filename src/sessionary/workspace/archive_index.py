@@ -121,11 +121,7 @@ def listed(locator: str, summary: Summary) -> Listed:
 
 
 def load(folder: str, fs: Fs = OS_FS) -> dict[str, Archived]:
-    """The entries of an archive, by the names of their heads; none if the index is missing or cannot be used.
-
-    Raises:
-        StorageFailed: it cannot be read.
-    """
+    """The entries of an archive, by the names of their heads; none if the index is missing or cannot be used."""
     data = read_bytes(fs, os.path.join(folder, INDEX))
     try:
         index = msgspec.msgpack.decode(data or b"", type=_Index)
@@ -147,12 +143,7 @@ def save(folder: str, entries: Iterable[Archived], fs: Fs = OS_FS) -> None:
 
 
 def load_choice(fs: Fs = OS_FS) -> Choice:
-    """The stored choice; the defaults without one.
-
-    Raises:
-        Invalid: the file is damaged.
-        StorageFailed: it cannot be read.
-    """
+    """The stored choice; the defaults without one. Raises Invalid if the file is damaged."""
     path = choice_file()
     data = None if path is None else read_bytes(fs, path)
     if data is None:

@@ -61,10 +61,7 @@ def bundle(
     Durability: the card is written last, so a folder with one has everything; it survives a power cut then.
 
     Args:
-        sessions: where they are.
-        refs: the sessions.
         folder: the folder; it is made if it is missing.
-        fs: the file system.
         redact: mask secrets, home folders and user names, in the names of the files too.
         rules: the rules file for that; by default the user's, if there is one.
         strict: raise Unsupported, and write nothing, if a file cannot be copied.
@@ -77,7 +74,6 @@ def bundle(
         AlreadyExists: the folder is not empty.
         NotFound: a session is gone.
         Unsupported: with `strict`, something cannot be copied.
-        StorageFailed: a file cannot be read or written.
     """
     if names_in(fs, folder) and not force:
         raise AlreadyExists(

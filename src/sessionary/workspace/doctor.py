@@ -78,7 +78,6 @@ def state_of(layout: Layout, summaries: Iterable[Summary], now: datetime) -> Age
     """The state of the sessions of a layout.
 
     Args:
-        layout: the layout.
         summaries: its sessions; the error that ends them is kept.
         now: the time at which is counted what will be deleted.
     """

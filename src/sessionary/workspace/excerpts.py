@@ -40,7 +40,6 @@ def excerpt_of(problem: Problem, fs: Fs = OS_FS) -> Excerpt | None:
 
     Raises:
         NotFound: the file is gone.
-        StorageFailed: it cannot be read.
     """
     if problem.byte is None:
         return None

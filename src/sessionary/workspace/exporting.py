@@ -73,7 +73,6 @@ class Export:
         error it is as it was.
 
         Args:
-            path: the file.
             force: replace it if it exists.
 
         Raises:
@@ -108,7 +107,6 @@ def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
     Raises:
         AlreadyExists: the file exists, and `force` is not given.
         Invalid: it is a folder, a device or a pipe.
-        StorageFailed: the system does not say.
     """
     try:
         found = fs.stat(path)

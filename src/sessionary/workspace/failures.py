@@ -36,11 +36,7 @@ def gathered(found: Iterable[Found]) -> tuple[list[Found], StorageFailed | None]
 
 
 def ending_in(items: Iterable[Found], failure: StorageFailed | None) -> Iterator[Found]:
-    """The reverse of `gathered`.
-
-    Raises:
-        StorageFailed: the failure, after the items.
-    """
+    """The reverse of `gathered`. Raises the failure, a StorageFailed, after the items."""
     yield from items
     if failure is not None:
         raise failure

@@ -56,7 +56,6 @@ def projects_of(summaries: Iterable[Summary], paths: dict[str, str]) -> Callable
     """A function that gives the path of the project of a session; see `Sessions.project_of`.
 
     Args:
-        summaries: the sessions.
         paths: the known paths of projects, by `SessionRef.project`.
     """
     known = dict(paths)

@@ -80,7 +80,6 @@ class Follower:
 
         Raises:
             NotFound: the session is gone.
-            StorageFailed: it cannot be read.
         """
         state = self._layout.fingerprint(self._ref)
         if state and state == self._state:

@@ -55,7 +55,6 @@ class Labels:
     """The names, tags and stars of a user.
 
     Args:
-        fs: the file system.
         folder: the folder of their file; by default the data folder.
     """
 
@@ -70,12 +69,7 @@ class Labels:
         return self._file.path
 
     def known(self) -> Known:
-        """Return all labels by kind and id.
-
-        Raises:
-            Corrupt: the file is damaged, or of a later version.
-            StorageFailed: it cannot be read.
-        """
+        """Return all labels by kind and id. Raises Corrupt if the file is damaged, or of a later version."""
         return {(one.kind, one.id): one for one in self._file.read().sessions}
 
     def of(self, ref: SessionRef) -> Label:
@@ -90,7 +84,6 @@ class Labels:
         Raises:
             Invalid: there is no place for the file.
             Corrupt: the file is damaged; it is unchanged.
-            Locked, StorageFailed: it cannot be written.
         """
         before = Label(ref.kind, ref.session_id)
 

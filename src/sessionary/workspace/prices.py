@@ -122,7 +122,6 @@ class Prices:
     """The prices of models.
 
     Args:
-        shipped: the prices of the package.
         own: those of the user, which win; None if there are none.
 
     Attributes:
@@ -146,7 +145,6 @@ class Prices:
         """The prices of requests to a model.
 
         Args:
-            name: its name.
             quarter: when, as `TimedUsage.quarter`; 0 for today.
             context: how large they were, as `TimedUsage.context`.
 
@@ -161,12 +159,7 @@ class Prices:
 
 
 def load_prices() -> Prices:
-    """The prices of the package, and those of the user.
-
-    Raises:
-        Invalid: the file of the user is not valid.
-        StorageFailed: it cannot be read.
-    """
+    """The prices of the package, and those of the user. Raises Invalid if the file of the user is not valid."""
     path = own_file()
     data = None if path is None else read_bytes(OS_FS, path)
     return Prices(_shipped(), None if data is None else _own(path or "", data))

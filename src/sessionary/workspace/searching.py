@@ -87,11 +87,7 @@ def search_in(
     limit: int,
     redaction: Redaction | None,
 ) -> Hits:
-    """Begin a search; the arguments are those of `Workspace.search`, and `names` the titles that the user gave.
-
-    Raises:
-        StorageFailed: a folder cannot be read.
-    """
+    """Begin a search; the arguments are those of `Workspace.search`, and `names` the titles that the user gave."""
     search = Search(query, redaction)
 
     def can_be_read(ref: SessionRef) -> bool:

@@ -40,7 +40,6 @@ class Seen:
     """When the sessions of a user were open.
 
     Args:
-        fs: the file system.
         folder: the folder of their file; by default the data folder.
     """
 
@@ -54,7 +53,6 @@ class Seen:
 
         Raises:
             Corrupt: the file is damaged, or of a later version.
-            StorageFailed: it cannot be read.
         """
         times = self._file.read()
         return lambda one: _is_unread(one, times)

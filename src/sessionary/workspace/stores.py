@@ -30,7 +30,6 @@ class _InProject(NamedTuple):
         package: the package below `layouts`.
         layout: the class in its module `layout`, which reads the sessions.
         sync_layout: the class in its module `sync_adapter`.
-        place: the folder in the project.
     """
 
     package: str
@@ -123,7 +122,6 @@ def check_folder(folder: Path, *, named_by: str) -> None:
     """Refuse a folder that a user named and that is missing. For commands that begin a store in it.
 
     Args:
-        folder: the folder.
         named_by: how it was named, for the message: ``--home``.
 
     Raises:
@@ -141,7 +139,6 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str) -> None
     """Refuse a named folder that holds no store.
 
     Args:
-        folder: the folder.
         kind: the kind of session that it must hold; None for any, those of agents too.
         named_by: how it was named, for the message: ``--home``.
 
@@ -175,7 +172,6 @@ def homes_of_user() -> dict[str, list[Path]]:
 
     Raises:
         Invalid: the file is not like that.
-        StorageFailed: it cannot be read.
     """
     folder = config_folder()
     data = None if folder is None else read_bytes(OS_FS, f"{folder}/{HOMES_FILE}")

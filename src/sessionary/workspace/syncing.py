@@ -53,14 +53,7 @@ class Chosen:
     secrets: Mapping[str, str] | None = None
 
     def connect(self, state: str | None = None) -> OpenRemote:
-        """Open the remote, without network access.
-
-        Args:
-            state: the folder for state between commands.
-
-        Raises:
-            Invalid, NotFound, Unsupported: as `open_remote` and `read_identity`.
-        """
+        """Open the remote, without network access. Raises as `open_remote` and `read_identity`."""
         settings = self.settings
         return open_remote(
             settings.remote,
@@ -73,11 +66,7 @@ class Chosen:
 
 
 def settings_at(path: Path | None) -> Path:
-    """The settings file.
-
-    Raises:
-        Invalid: its folder cannot be determined.
-    """
+    """The settings file. Raises Invalid if its folder cannot be determined."""
     if path is not None:
         return path
     usual = settings_file()
@@ -96,7 +85,6 @@ def chosen(path: Path | None) -> Chosen:
     Raises:
         NotFound: nothing was set up.
         Corrupt, Invalid: it is damaged.
-        StorageFailed: it cannot be read.
     """
     try:
         return of_settings(load_settings(settings_at(path)))
@@ -179,11 +167,7 @@ class Connection:
 
     @cached_property
     def heads(self) -> dict[str, HeadRecord]:
-        """All heads on the remote, by name.
-
-        Raises:
-            RemoteError: they cannot be listed.
-        """
+        """All heads on the remote, by name. Raises RemoteError if they cannot be listed."""
         before, self.remote.cost = self.remote.cost, self._listing
         try:
             return heads_by_name(self.remote)

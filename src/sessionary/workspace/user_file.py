@@ -28,8 +28,6 @@ class UserFile(Generic[Content]):
     Args:
         path: the file; None if the account has no home.
         empty: what a missing file stands for; a file of another version is refused.
-        subject: what it holds, for messages.
-        fs: the file system.
     """
 
     def __init__(self, path: str | None, empty: Content, subject: str, fs: Fs) -> None:
@@ -39,12 +37,7 @@ class UserFile(Generic[Content]):
         self._fs = fs
 
     def read(self) -> Content:
-        """Return what it holds.
-
-        Raises:
-            Corrupt: it is damaged, or of a later version.
-            StorageFailed: it cannot be read.
-        """
+        """Return what it holds. Raises Corrupt if it is damaged, or of a later version."""
         path = self.path
         data = None if path is None else read_bytes(self._fs, path)
         if data is None:
@@ -70,7 +63,6 @@ class UserFile(Generic[Content]):
         Raises:
             Invalid: there is no place for the file.
             Corrupt: it is damaged; it is unchanged.
-            Locked, StorageFailed: it cannot be written.
         """
         from sessionary.disk import atomic  # here, since a list only reads
         from sessionary.disk.lock import FileLock

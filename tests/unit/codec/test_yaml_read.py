@@ -7,15 +7,16 @@ import yaml
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from sessionary.codec import yaml_read
 from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import Limits, compose, line_of, load_yaml
 from sessionary.errors import Corrupt, SchemaError
 from sessionary.model import Severity
 
 
-def refused(data: bytes, **options: object) -> tuple[str, int | None, int | None]:
+def refused(data: bytes) -> tuple[str, int | None, int | None]:
     with pytest.raises(Corrupt) as caught:
-        load_yaml(data, path="f.yaml", **options)  # type: ignore[arg-type]
+        load_yaml(data, path="f.yaml")
     error = caught.value
     assert error.path == "f.yaml"
     assert error.hint
@@ -119,8 +120,9 @@ def test_the_depth_that_is_allowed_is_read() -> None:
     assert refused(b"[" * 101 + b"]" * 101)[0] == "too_deep"
 
 
-def test_a_file_that_is_too_large_is_not_parsed() -> None:
-    assert refused(b"a: 12345", limits=Limits(size=7))[0] == "too_large"
+def test_a_file_that_is_too_large_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_read, "LIMITS", Limits(size=7))
+    assert refused(b"a: 12345")[0] == "too_large"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,6 @@ class Chat(NamedTuple):
     """The place of a chat in its file.
 
     Attributes:
-        id: its id.
         begin, end: the bytes after its heading, up to the next one.
         line: the number of the first line after its heading, from 1.
         started: when it was started, in local time, as the heading states it; None for what is before the first one.
@@ -166,12 +165,7 @@ class AiderLayout(AgentLayout):
             return known[1]
 
     def _chat(self, ref: SessionRef) -> tuple[str, Chat]:
-        """The file of a chat, and its place in it.
-
-        Raises:
-            NotFound: the file is gone, or the chat in it.
-            StorageFailed: it cannot be read.
-        """
+        """The file of a chat, and its place in it. Raises NotFound if the file is gone, or the chat in it."""
         path = _path_of(ref)
         chat = self._chats(path).get(ref.session_id)
         if chat is None:

@@ -55,7 +55,6 @@ class State(Struct, array_like=True):
         is_apart: the line before is empty.
         fence: the marks of the fenced code that the line is in; empty if it is in none.
         spaced: whether the first prompt ends with two spaces; None before it.
-        model: the model that answers.
     """
 
     line: int = 1
@@ -73,7 +72,6 @@ def items_of(
 
     Args:
         lines: each line without its newline, with its offset in the file.
-        path: the file.
         state: what is known at the first of them; in the end what is known behind the last.
         started: when the chat was started. Messages have no times of their own.
 

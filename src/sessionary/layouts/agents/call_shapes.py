@@ -25,7 +25,6 @@ class CallShape(NamedTuple):
     """The shape of one agent.
 
     Attributes:
-        calls: the calls of a record.
         answers: the ids of the calls whose results a record holds, in order.
         without: a record without the results of a call but the first so many; None if nothing is left of it.
         answer: a record with the result of a call that was interrupted, from the record of the call.

@@ -90,10 +90,8 @@ class Reading:
     """Takes the records of a page in order.
 
     Args:
-        page: the page.
         decoder: what was read before.
         lines: the lines that were read before.
-        copied: which records repeat another session.
         dropped: the first and last numbers of records that were rolled back.
     """
 

@@ -93,13 +93,11 @@ class Decoder(Struct, array_like=True):
         forked: the session continues another one, so that its first counter includes tokens of that one.
         session: the id in the first `session_meta`; later ones are copies of that of a parent.
         titled: the first turn of the user was read.
-        model: the model of the current turn.
         counter: the last cumulative counter of tokens, in the order of `codex_shapes.COUNTS`.
         texts: marks of the last texts.
         sources: for each of them the kinds of records that stated it.
         calls: marks of the ids of the last calls of tools; ids of calls that the server executed begin with ``=``.
         turn: where the current task began; None outside of one.
-        spoken: the user spoke in the current task.
         turns: the number of the record with which each turn began. Kept only while `counts_turns`.
         counts_turns: see `turns`.
         number: the number of the current record, from 0.

@@ -44,10 +44,6 @@ def messages_of_bubble(
     """The messages that a bubble holds: itself, and the result of its tool.
 
     Args:
-        name: its id.
-        bubble: what is stored.
-        header: what the list of the messages says of it.
-        place: where it is stored.
         model: the model of the session, if the bubble names none.
         diff: the change of a file that it refers to; None without.
     """

@@ -89,7 +89,6 @@ class EditorState:
 
     Args:
         path: the database. Two folders above it are those of the workspaces.
-        fs: the file system.
     """
 
     def __init__(self, path: str, fs: Fs) -> None:

@@ -95,7 +95,6 @@ def messages_of(
 
     Args:
         record: an object with ``role`` and ``content``, the latter also below ``message``; see `masked`.
-        place: where it is stored.
         model: the model, if the record does not name it.
         paired: False where results are not stored, so that no call waits for one.
     """

@@ -50,12 +50,7 @@ WHERE substr(CAST(data AS TEXT), 1, 1) = '{' AND instr(CAST(substr(data, 1, 200)
 
 
 class ChatStore:
-    """One session of Cursor's command line.
-
-    Args:
-        path: its database.
-        fs: the file system.
-    """
+    """One session of Cursor's command line."""
 
     def __init__(self, path: str, fs: Fs) -> None:
         self.path = path

@@ -13,9 +13,7 @@ def rows_of(database: Database, query: str, keys: list[str]) -> tuple[dict[str, 
     """The values of these rows, and a problem for each row that the damage of a database hides.
 
     Args:
-        database: the database.
         query: selects a key and a value, and ends with the column of the keys.
-        keys: the keys.
 
     Raises:
         as `Database.fetch`, except for damage.

@@ -20,9 +20,7 @@ class Shape(NamedTuple):
     """The shape of a document.
 
     Attributes:
-        key: the name of the list.
         begin: matches what is before an element of the list, for a damaged document.
-        title: the name of the title.
         title_text: matches the title in a damaged document, with its JSON as the first group.
     """
 
@@ -107,11 +105,7 @@ def _whole(data: bytes, shape: Shape) -> Iterator[Record | Head]:
 
 
 def raw_value(fs: Fs, path: str, byte: int) -> bytes:
-    """The bytes of the JSON value that begins at an offset of a file; the line, if there is none.
-
-    Raises:
-        StorageFailed: the file cannot be read.
-    """
+    """The bytes of the JSON value that begins at an offset of a file; the line, if there is none."""
     data = (read_bytes(fs, path) or b"")[byte:]
     try:
         return data[: json.JSONDecoder().raw_decode(data.decode("latin-1"))[1]]

@@ -12,7 +12,6 @@ def id_problems(ref: SessionRef, stated: str | None, *, is_there: bool) -> Itera
     """A problem if the records state another id than the name of the file.
 
     Args:
-        ref: the session.
         stated: the id that its newest record states.
         is_there: another file is named by that id.
     """

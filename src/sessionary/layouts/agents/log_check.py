@@ -16,7 +16,6 @@ class LogCheck:
     """Takes the records of a session as `LogLayout` reads them; agents extend it by what they refuse.
 
     Args:
-        ref: the session.
         versions: see `LogLayout.versions`.
     """
 

@@ -20,9 +20,7 @@ class Mend(NamedTuple):
     """A change.
 
     Attributes:
-        code: the code of the problem.
         line: the line that it concerns, from 1; None for the whole file.
-        what: the change, in words.
     """
 
     code: str
@@ -43,13 +41,7 @@ class Line(NamedTuple):
 
 
 class Mender:
-    """The records of a session, each on a line of its own.
-
-    Args:
-        kind: the kind of the session.
-        session_id: its id.
-        lines: its records.
-    """
+    """The records of a session, each on a line of its own."""
 
     def __init__(self, kind: str, session_id: str, lines: list[Line]) -> None:
         self.lines: list[Line] = lines

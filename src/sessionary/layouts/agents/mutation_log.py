@@ -50,7 +50,6 @@ class _Step(NamedTuple):
     Attributes:
         number: of the request, in the order in which requests were added.
         path: the path below the request; empty if the line adds the request.
-        value: the request that is added.
         missing: True if the line names a request that no line added.
     """
 

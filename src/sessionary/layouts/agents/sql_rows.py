@@ -39,15 +39,13 @@ def dump(
     """The rows of a session, all of one moment, as lines without newlines.
 
     Args:
-        database: the database.
-        ref: the session.
         place: where a database with these rows alone is to lie in a home, with slashes.
         tables: the tables, each with the condition of its rows, in which ``:id`` is the id, and their order if it is
             another than that of `_ORDER`. Missing ones are passed over.
         mask: returns a text or a blob without secrets.
 
     Raises:
-        NotFound, StorageFailed, Corrupt: as `Database.read`.
+        NotFound, Corrupt: as `Database.read`.
     """
 
     def work(connection: sqlite3.Connection) -> list[bytes]:

@@ -163,7 +163,6 @@ class RecordJournal:
         """The current state, including records of other processes. Do not change it.
 
         Raises:
-            StorageFailed: the file cannot be read.
             Unsupported: it has a newer format.
             AlreadyExists: it belongs to another session.
         """
@@ -194,7 +193,6 @@ class RecordJournal:
 
         Raises:
             Invalid: a value cannot be stored.
-            Locked: another process holds the session.
             StorageFailed: the system denied the write; `outcome` states whether it may be stored.
         """
         with self.guard:
@@ -226,10 +224,6 @@ class RecordJournal:
                 nothing is deleted.
 
         Durability: when this returns, the deletion survives a power cut.
-
-        Raises:
-            Locked: another process holds the session.
-            StorageFailed: it cannot be deleted.
         """
         with self.guard:
             self._acquire()
@@ -249,11 +243,7 @@ class RecordJournal:
                 self._lock.close()
 
     def close(self) -> None:
-        """Flush what is pending, and close the files. The next call opens them again.
-
-        Raises:
-            StorageFailed: the flush failed, now or earlier in the background.
-        """
+        """Flush what is pending, and close the files. The next call opens them again."""
         try:
             COMMITTER.settle(self._journal)
         finally:
@@ -530,11 +520,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def begins_in(folder: str, fs: Fs = OS_FS) -> Iterator[tuple[str, Begin]]:
-    """The sessions in a folder, with their paths. Their names say what they are, unless these were shortened.
-
-    Raises:
-        StorageFailed: the folder cannot be looked into.
-    """
+    """The sessions in a folder, with their paths. Their names say what they are, unless these were shortened."""
     for name in sorted(names_in(fs, folder) or ()):
         parts, path = parts_of(name), os.path.join(folder, name)
         if parts is None:
@@ -547,11 +533,7 @@ def begins_in(folder: str, fs: Fs = OS_FS) -> Iterator[tuple[str, Begin]]:
 
 
 def newest_change(path: str, fs: Fs = OS_FS) -> Line | None:
-    """The last record of a session; None if there is none that can be read.
-
-    Raises:
-        StorageFailed: the file cannot be read.
-    """
+    """The last record of a session; None if there is none that can be read."""
     try:
         fd = fs.open(path, READ)
         try:

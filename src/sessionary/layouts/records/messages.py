@@ -38,8 +38,6 @@ def message_from(framework: str, item: Any, place: Place, time: datetime | None)
 
     Args:
         framework: what stored it. Items of an unknown one are read as messages with a ``role``.
-        item: the item.
-        place: where it is stored.
         time: when it was stored, for items that bear no time.
     """
     if framework == LANGGRAPH:

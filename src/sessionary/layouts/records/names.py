@@ -69,7 +69,6 @@ def name_in(project: str, session_id: str) -> str | None:
     """The name of the file of a session of a project, as `project_of` has it; None if the project does not exist.
 
     Args:
-        project: the project.
         session_id: the id, or the shortened form in which `parts_of` returns a long one.
     """
     framework, *scope = project.split("/")

@@ -33,9 +33,6 @@ def relabel(fs: Fs, path: str, session_id: str, parent: str) -> None:
     A session whose first record is damaged stays as it is: it is read without it.
 
     Durability: when this returns, it survives a power cut; until then the old record does.
-
-    Raises:
-        StorageFailed: the file cannot be written.
     """
     begin = begin_of(fs, path)
     if begin is None or begin.get("session") == session_id:

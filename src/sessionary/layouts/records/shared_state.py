@@ -34,11 +34,7 @@ def is_state(session_id: str) -> bool:
 
 
 def states_in(fs: Fs, folder: str) -> Iterator[tuple[str, str]]:
-    """The ids and the paths of the shared state in the folder of the framework.
-
-    Raises:
-        StorageFailed: it cannot be looked into.
-    """
+    """The ids and the paths of the shared state in the folder of the framework."""
     place = os.path.join(folder, FOLDER)
     for name in sorted(names_in(fs, place) or ()):
         if name.endswith(SUFFIX) and not name.startswith("."):

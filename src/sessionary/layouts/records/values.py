@@ -44,11 +44,7 @@ def encode_value(value: Any) -> bytes:
 
 
 def decode_value(raw: bytes) -> Any:
-    """The value that `encode_value` was given.
-
-    Raises:
-        Undecodable: the bytes are not JSON.
-    """
+    """The value that `encode_value` was given. Raises Undecodable if the bytes are not JSON."""
     value = decode(raw)
     return unmarked(value) if _MARK in raw else value
 

@@ -145,11 +145,7 @@ THREAD_TABLES = frozenset(("checkpoints", "writes"))
 
 
 def threads(database: Database, home: str) -> Iterator[ImportedSession | Problem]:
-    """Store what the journals of the threads lack.
-
-    Raises:
-        Unsupported: LangGraph is not installed.
-    """
+    """Store what the journals of the threads lack. Raises Unsupported if LangGraph is not installed."""
     try:
         # The plugs are above this package, which loads none of them but here.
         plug = import_module("sessionary.plugs.langgraph_import")

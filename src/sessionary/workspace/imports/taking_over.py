@@ -73,8 +73,6 @@ def take_over(home: str, source: Source, fs: Fs) -> ImportedSession:
 
     Raises:
         Invalid, InvalidId: an item or the id cannot be stored.
-        Locked: another process holds the session.
-        StorageFailed: the system denied the write.
     """
     framework = source.folder.split("/", maxsplit=1)[0]
     items = [Raw(encode_value(item)) for item in source.items]
