@@ -1,10 +1,5 @@
 """Forks: a new session that begins with the first turns of another one.
 
-    fork_session(parent_session_dir, *, turn=None, new_session_id=None, target_dir=None, include_events=True,
-                 handle_orphaned_tools="complete") -> ForkResult
-    fork_session_in_memory(messages, *, turn=None, parent_id=None, handle_orphaned_tools="complete") -> ForkResult
-    get_fork_preview(parent_session_dir, turn) -> dict
-
 Names of arguments, fields of results and texts of errors are those of the original store, for compatibility.
 Deliberate differences: user turns are counted, not reminders and tool results; an id that exists, or that
 leads out of the folder, is refused; name, working directory and the configuration of the agent are copied;

@@ -1,8 +1,5 @@
 """The ancestors of a session, and its forks.
 
-    list_session_forks(session_dir, sessions_root=None) -> list[dict]        the newest first
-    get_session_lineage(session_dir, sessions_root=None) -> dict
-
 Both a fork and a sub-agent's session name their parent as ``parent_id``. A fork also has the time or the turn
 of the fork; the original store lists sub-agents among the forks. A cycle of parents, possible in an edited or
 copied metadata.json, ends where it closes.

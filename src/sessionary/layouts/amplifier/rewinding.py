@@ -1,7 +1,5 @@
 """Rewind: remove the last turns of a session.
 
-    rewind(session_dir, to_turn, *, dry_run=False) -> Rewound
-
 The transcript loses the lines from the first removed turn on, and nothing else: the lines before them stay
 byte for byte, damaged ones too. The event log loses the events of those turns (see `event_cut`), and
 metadata.json gets the new count. The backup of the transcript is moved away as well, since it has the removed

@@ -4,15 +4,6 @@
 bound to a session: its lock, its baseline, and `undo`. The operations themselves are in `rewinding` and
 `repairing`; restoring a backup and a replaced version are short and defined here.
 
-The Python functions that the package exports; each takes the folder of a session:
-
-    undo(session_dir) -> Undone                        undo the last operation; a second call redoes it
-    restore_backup(session_dir, which, dry_run=) -> Restored   which: "transcript" or "metadata"
-    undo_entries(session_dir) -> list[Entry]           the operations that can be undone, with their size
-    forget_undo(session_dir, keep=N) -> int            delete kept bytes (nothing else does); return their size
-    rewind(session_dir, to_turn) -> Rewound            see `rewinding`
-    repair(session_dir, orphans=, dry_run=) -> Repaired        see `repairing`
-
 `undo` is itself such an operation. So undoing twice redoes the operation, and data that was added since the
 operation is in the kept bytes of the `undo`.
 """

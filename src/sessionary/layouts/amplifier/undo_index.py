@@ -1,7 +1,5 @@
 """The changes that can be undone in a folder of sessions, from rewinds to the trash.
 
-    undoable(root) -> list[Undoable]        newest first
-
 `transactions.undo` undoes the last operation on one session, `trash.bring_back` restores a session from the
 trash, `restore_conflict` a version that a save replaced. A user's "undo" means the latest of them. This
 module only reads.
