@@ -313,6 +313,34 @@ def test_a_step_of_two_growing_lists_writes_what_it_added(folder: Path) -> None:
     assert [one.message.id for one in shown] == [one.id for one in messages]
 
 
+def test_an_element_that_the_thread_has_is_not_stored_again(folder: Path) -> None:
+    saver = DurableSaver(folder, durability="none")
+    messages: list[Any] = [HumanMessage("x" * 1000, id=str(number)) for number in range(500)]
+    whole = put(saver, named("one"), messages=messages)
+    path = Path(saver.journals.of("one").path)
+    sizes = [path.stat().st_size]
+    lists = {
+        "subgraph": ("agent:1", messages),
+        "trimmed": ("", messages[1:]),
+        "without two": ("", [*messages[:100], *messages[102:]]),
+        "both ends": ("agent:2", [messages[0], messages[-1]]),
+        "another order": ("", messages[::-1]),
+    }
+    written: dict[str, int] = {}
+    for name, (namespace, elements) in lists.items():
+        config = put(saver, whole if not namespace else named("one", namespace), messages=elements)
+        assert values(DurableSaver(folder), config)["messages"] == elements
+        sizes.append(path.stat().st_size)
+        written[name] = sizes[-1] - sizes[-2]
+    assert max(size for name, size in written.items() if name != "another order") <= 2000
+    assert written["another order"] >= 499 * 1000  # the numbers of a list ascend
+    saver.prune(["one"])
+    assert values(DurableSaver(folder), named("one"))["messages"] == messages[::-1]
+    assert values(DurableSaver(folder), named("one", "agent:1"))["messages"] == messages
+    saver.copy_thread("one", "two")
+    assert values(DurableSaver(folder), named("two", "agent:2"))["messages"] == [messages[0], messages[-1]]
+
+
 def test_a_damaged_record_is_reported(folder: Path) -> None:
     saver = DurableSaver(folder)
     first = put(saver, named("one"), channel=["a"])

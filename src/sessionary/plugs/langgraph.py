@@ -4,8 +4,7 @@
 
     graph = builder.compile(checkpointer=DurableSaver())
 
-A thread is one journal. Each element of a list in the state is stored once, and a list as the ranges of the numbers of
-its elements; of many ranges, as the first elements of the list in the parent checkpoint, and the elements that follow.
+A thread is one journal. Each element of a list in the state is stored once, and a list as references to its elements.
 So a step writes what it added, not the whole state.
 """
 
@@ -18,9 +17,9 @@ import json
 import os
 import random
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from langgraph.checkpoint.base import (
@@ -36,16 +35,23 @@ from msgspec import json as json_codec
 
 from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
+from sessionary.layouts.records.lists import (
+    SEE_CHECK,
+    continued,
+    numbers_in,
+    renumbered_lists,
+    spans_in_list,
+    whole_list,
+)
 from sessionary.layouts.records.names import LANGGRAPH
-from sessionary.layouts.records.state import Ranges, Spans, State, spans_of
+from sessionary.layouts.records.state import State, spans_of
 from sessionary.layouts.records.undoing import renumbered
-from sessionary.layouts.records.values import decode_value, encode_value
-from sessionary.layouts.records.view import FEW_RANGES, SNAPSHOT_STEPS, VIEW, continuing, showing
-from sessionary.plugs.storing import Journals, in_thread
+from sessionary.layouts.records.values import encode_value
+from sessionary.layouts.records.view import VIEW, continuing, showing
+from sessionary.plugs.storing import Journals, awaitable, in_thread
 
 _CHECKPOINTS, _VALUES, _WRITES = "checkpoints", "values", "writes"
 _MESSAGES = "messages"
-_SEE_CHECK = "`sessionary check` names the damaged records; an earlier checkpoint may be whole"
 _DELTAS = "counters_since_delta_snapshot"
 
 _CHANCE = random.SystemRandom()
@@ -87,7 +93,7 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         def find(state: State) -> Any:
             stored = state.tables.get(_name(_CHECKPOINTS, namespace), {})
             found = checkpoint_id or max(stored, default=None)
-            return None if found not in stored else self._tuple(state, thread_id, namespace, found)
+            return self._tuple(state, thread_id, namespace, found) if found in stored else None
 
         return self.journals.of(thread_id).read(find)
 
@@ -100,37 +106,34 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         limit: int | None = None,
     ) -> Iterator[Any]:
         """Checkpoints, the newest of each namespace first; of all threads if no configuration is given."""
-        threads = (
-            [config["configurable"]["thread_id"]] if config else [one for one, _ in self.journals.sessions()]
-        )
-        for thread_id in threads:
-            select = partial(self._listed, thread_id, config, filter, before, limit)
-            found = self.journals.of(thread_id).read(select)
-            for one in found:
-                if limit is not None and limit <= 0:
-                    return
-                limit = None if limit is None else limit - 1
-                yield one
+        given = [config["configurable"]["thread_id"]] if config else None
+        threads = given or [one for one, _ in self.journals.sessions()]
+        most = None if limit is None else max(limit, 0)
+
+        def listed(thread_id: str) -> Sequence[Any]:
+            select = partial(self._listed, thread_id, config, filter or {}, before, most)
+            return self.journals.of(thread_id).read(select)
+
+        return islice((one for thread_id in threads for one in listed(thread_id)), most)
 
     def _listed(
         self, thread_id: str, config: Config, wanted: Any, before: Config, limit: int | None, state: State
     ) -> Sequence[Any]:
         named = config["configurable"] if config else {}
-        found: list[Any] = []
-        for namespace in _namespaces(state):
-            if named.get("checkpoint_ns") not in (None, namespace):
-                continue
-            for checkpoint_id in sorted(state.tables[_name(_CHECKPOINTS, namespace)], reverse=True):
-                if limit is not None and len(found) >= limit:
-                    return found
-                if named.get("checkpoint_id") not in (None, checkpoint_id):
-                    continue
-                if before and (end := get_checkpoint_id(before)) and checkpoint_id >= end:
-                    continue
-                one = self._tuple(state, thread_id, namespace, checkpoint_id)
-                if all(one.metadata.get(key) == value for key, value in (wanted or {}).items()):
-                    found.append(one)
-        return found
+        end = get_checkpoint_id(before) if before else None
+        places = (
+            (namespace, one)
+            for namespace in _namespaces(state)
+            if named.get("checkpoint_ns") in (None, namespace)
+            for one in sorted(state.tables[_name(_CHECKPOINTS, namespace)], reverse=True)
+            if named.get("checkpoint_id") in (None, one) and (not end or one < end)
+        )
+        found = (self._tuple(state, thread_id, *place) for place in places)
+        return [
+            *islice(
+                (one for one in found if all(one.metadata.get(key) == wanted[key] for key in wanted)), limit
+            )
+        ]
 
     def _tuple(self, state: State, thread_id: str, namespace: str, checkpoint_id: str) -> Any:
         stored = state.value(_name(_CHECKPOINTS, namespace), checkpoint_id)
@@ -150,14 +153,14 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
     def _value(self, state: State, namespace: str, origin: str, channel: str) -> Any:
         stored = state.value(_name(_VALUES, namespace), _name(origin, channel))
         if stored is None:
-            raise Corrupt(f"{channel!r} of checkpoint {origin} cannot be read", hint=_SEE_CHECK)
+            raise Corrupt(f"{channel!r} of checkpoint {origin} cannot be read", hint=SEE_CHECK)
         if "typed" in stored:
             return self.serde.loads_typed(tuple(stored["typed"]))
-        numbers = list(_numbers(_elements(state, namespace, stored)))
+        numbers = [*numbers_in(spans_in_list(state, _name(_VALUES, namespace), stored))]
         if missing := [number for number in numbers if number not in state.items]:
             raise Corrupt(
                 f"{len(missing)} elements of {channel!r} in checkpoint {origin} cannot be read",
-                hint=_SEE_CHECK,
+                hint=SEE_CHECK,
             )
         elements = (_decode_element(state.items[number]) for number in numbers)
         return [self.serde.loads_typed((kind, one.data)) for kind, one in elements]
@@ -189,17 +192,34 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         described = get_checkpoint_metadata(config, metadata)
         described.update({key: value for key, value in metadata.items() if isinstance(value, str)})
         typed = {channel: self._typed(values[channel]) for channel in new_versions if channel in values}
+        table = _name(_VALUES, namespace)
 
         def decide(state: State) -> Change:
-            put = _Put(state, namespace, checkpoint["id"], parent)
+            found = state.value(_name(_CHECKPOINTS, namespace), parent) if parent else None
+            inherited = found["values"] if found else {}
+            add, named = list[Raw](), dict[str, Any]()
+            changed: dict[str, dict[str, Any]] = {}
+            unset: dict[str, Sequence[str]] = {}
             for channel, value in values.items():
-                version = checkpoint["channel_versions"].get(channel)
-                if channel not in typed and put.inherits(channel, version):
+                version, origin = checkpoint["channel_versions"].get(channel), inherited.get(channel)
+                if channel not in typed and origin is not None and origin[1] == version:
+                    named[channel] = origin
                     continue
-                put.store(channel, version, typed.get(channel) or self._typed(value))
+                named[channel] = checkpoint["id"], version
+                stored: Any = typed.get(channel) or self._typed(value)
+                if isinstance(stored, bytes):
+                    stored = Raw(b'{"typed":%s}' % stored)
+                else:
+                    base = _name(origin[0], channel) if origin else None
+                    stored, spans = continued(state, table, base, stored, add)
+                    if channel == _MESSAGES and not namespace:
+                        changed[VIEW], old = showing(state.tables.get(VIEW, {}), spans)
+                        unset = {VIEW: old} if old else {}
+                changed.setdefault(table, {})[_name(checkpoint["id"], channel)] = stored
             record = b'{"parent":%s,"values":%s,"checkpoint":%s,"metadata":%s}'
-            stored = (encode_value(parent), encode_value(put.values), *map(self._element, (rest, described)))
-            return put.change(Raw(record % stored))
+            parts = (encode_value(parent), encode_value(named), *map(self._element, (rest, described)))
+            changed[_name(_CHECKPOINTS, namespace)] = {checkpoint["id"]: Raw(record % parts)}
+            return Change(add=add, set=changed, unset=unset)
 
         self.journals.of(thread_id).change(decide)
         return _config(thread_id, namespace, checkpoint["id"])
@@ -220,37 +240,31 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
 
         Durability: that of the saver; see the class.
         """
-        thread_id, namespace = _named(config)
-        table = _name(_WRITES, namespace, config["configurable"]["checkpoint_id"])
-        rows = {
-            _name(task_id, WRITES_IDX_MAP.get(channel, index)): Raw(
-                b"[%s,%s,%s]" % (encode_value(channel), self._element(value)[1:-1], encode_value(task_path))
-            )
-            for index, (channel, value) in enumerate(writes)
-        }
+        rows = {}
+        for index, (channel, value) in enumerate(writes):
+            parts = encode_value(channel), self._element(value)[1:-1], encode_value(task_path)
+            rows[task_id, WRITES_IDX_MAP.get(channel, index)] = Raw(b"[%s,%s,%s]" % parts)
+        self.put_rows(config, rows)
 
-        def decide(state: State) -> Change | None:
-            known = state.tables.get(table, {})
-            new = {key: row for key, row in rows.items() if key not in known or json.loads(key)[1] < 0}
-            return Change(set={table: new}) if new else None
-
-        self.journals.of(thread_id).change(decide)
-
-    def put_stored_write(self, config: Config, task_id: str, index: int, stored: Sequence[Any]) -> bool:
-        """Store a write of another checkpointer: channel, type, data and path of the task. False if it is there.
+    def put_rows(self, config: Config, rows: Mapping[tuple[str, int], Raw]) -> int:
+        """Store serialised writes by task and number; return how many were not stored before.
 
         Durability: that of the saver; see the class.
         """
         thread_id, namespace = _named(config)
         table = _name(_WRITES, namespace, config["configurable"]["checkpoint_id"])
-        key = _name(task_id, index)
-        journal = self.journals.of(thread_id)
+        new: dict[str, Raw] = {}
 
         def decide(state: State) -> Change | None:
-            return None if key in state.tables.get(table, {}) else Change(set={table: {key: list(stored)}})
+            known = state.tables.get(table, {})
+            for (task_id, index), row in rows.items():
+                key = _name(task_id, index)
+                if key not in known or (index < 0 and known[key] != row):
+                    new[key] = row
+            return Change(set={table: new}) if new else None
 
-        before = journal.read(lambda state: state.next_line)
-        return journal.change(decide).next_line > before
+        self.journals.of(thread_id).change(decide)
+        return len(new)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread. A missing one is not an error."""
@@ -303,9 +317,8 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and pending writes of a thread to another one."""
-        source = self.journals.of(source_thread_id)
-        items, tables = source.read(
-            lambda state: (dict(state.items), {k: dict(v) for k, v in state.tables.items()})
+        items, tables = self.journals.of(source_thread_id).read(
+            lambda state: (dict(state.items), {name: dict(rows) for name, rows in state.tables.items()})
         )
         if not tables:
             return
@@ -313,9 +326,9 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
         def decide(state: State) -> Change:
             numbers = {number: state.next_item + place for place, number in enumerate(items)}
             copied = renumbered(tables, set(), numbers)
-            for name, table in tables.items():
-                if _is_of_values(name):
-                    copied[name] = {key: _renumbered(raw, numbers) for key, raw in table.items()}
+            for name in tables:
+                if _kind(name) == _VALUES:
+                    copied[name] = renumbered_lists(copied[name], numbers)
             unset = continuing(state.tables.get(VIEW, {}))
             return Change(add=list(items.values()), set=copied, unset={VIEW: unset} if unset else {})
 
@@ -328,48 +341,18 @@ class DurableSaver(BaseCheckpointSaver):  # type: ignore[misc]
 
     # -- the same for asynchronous graphs
 
-    async def aget_tuple(self, config: Config) -> Any:
-        """As `get_tuple`."""
-        return await in_thread(self.get_tuple, config)
+    aget_tuple = awaitable(get_tuple)
+    aput = awaitable(put)
+    aput_writes = awaitable(put_writes)
+    adelete_thread = awaitable(delete_thread)
+    adelete_for_runs = awaitable(delete_for_runs)
+    aprune = awaitable(prune)
+    acopy_thread = awaitable(copy_thread)
 
-    async def alist(
-        self,
-        config: Config,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - its name in LangGraph
-        before: Config = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[Any]:
+    async def alist(self, config: Config, **options: Any) -> AsyncIterator[Any]:
         """As `list`."""
-        found = await in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)])
-        for one in found:
+        for one in await in_thread(lambda: [*self.list(config, **options)]):
             yield one
-
-    async def aput(self, config: Config, checkpoint: Any, metadata: Any, new_versions: Any) -> Config:
-        """As `put`."""
-        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """As `put_writes`."""
-        await in_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """As `delete_thread`."""
-        await in_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As `delete_for_runs`."""
-        await in_thread(self.delete_for_runs, run_ids)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As `prune`."""
-        await in_thread(lambda: self.prune(thread_ids, strategy=strategy))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As `copy_thread`."""
-        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     def close(self) -> None:
         """Flush what is pending, and close all files. The next call opens them again."""
@@ -385,73 +368,6 @@ class _Bytes(Struct, rename={"data": "$bytes"}):
 _decode_element = json_codec.Decoder(tuple[str, _Bytes]).decode
 
 
-class _Put:
-    """The record of one checkpoint in the making.
-
-    Attributes:
-        values: by channel the checkpoint that stored its value, and the version.
-    """
-
-    def __init__(self, state: State, namespace: str, checkpoint_id: str, parent: str | None) -> None:
-        self.values: dict[str, tuple[str, Any]] = {}
-        self._state, self._namespace, self._id = state, namespace, checkpoint_id
-        found = state.value(_name(_CHECKPOINTS, namespace), parent) if parent else None
-        self._inherited: dict[str, Any] = found["values"] if found else {}
-        self._add: list[Raw] = []
-        self._new: dict[str, Any] = {}
-        self._view: tuple[dict[str, Any], list[str]] = ({}, [])
-
-    def inherits(self, channel: str, version: Any) -> bool:
-        """True, and the value is that of the parent, if the parent has the same version of it."""
-        found = self._inherited.get(channel)
-        if found is None or found[1] != version:
-            return False
-        self.values[channel] = found
-        return True
-
-    def store(self, channel: str, version: Any, typed: bytes | Sequence[bytes]) -> None:
-        """Store the value of a channel."""
-        self.values[channel] = (self._id, version)
-        stored = Raw(b'{"typed":%s}' % typed) if isinstance(typed, bytes) else self._list(channel, typed)
-        self._new[_name(self._id, channel)] = stored
-
-    def _list(self, channel: str, elements: Sequence[bytes]) -> dict[str, Any]:
-        state, inherited = self._state, self._inherited.get(channel)
-        base: str | None = None
-        before: dict[str, Any] = {}
-        if inherited is not None:
-            base = _name(inherited[0], channel)
-            before = state.value(_name(_VALUES, self._namespace), base) or {}
-        spans: Spans = []
-        if "then" in before:
-            with suppress(Corrupt):  # then all elements are stored again
-                spans = _elements(state, self._namespace, before)
-        kept = 0
-        for number, element in zip(_numbers(spans), elements, strict=False):
-            if bytes(state.items.get(number, b"")) != element:
-                break
-            kept += 1
-        first = state.next_item + len(self._add)
-        self._add += [Raw(element) for element in elements[kept:]]
-        then = [(first, first + len(elements) - kept - 1)] if len(elements) > kept else []
-        whole = Ranges([*_first(spans, kept), *then]).below(first + len(elements))
-        if channel == _MESSAGES and not self._namespace:
-            self._view = showing(state.tables.get(VIEW, {}), whole)
-        if len(whole) <= FEW_RANGES or before["depth"] + 1 >= SNAPSHOT_STEPS:
-            return _list_of(whole)
-        return {"from": base, "keep": kept, "then": then, "depth": before["depth"] + 1}
-
-    def change(self, record: Raw) -> Change:
-        """The record as one transaction."""
-        changed: dict[str, dict[str, Any]] = {_name(_CHECKPOINTS, self._namespace): {self._id: record}}
-        if self._new:
-            changed[_name(_VALUES, self._namespace)] = self._new
-        shown, unset = self._view
-        if shown:
-            changed[VIEW] = shown
-        return Change(add=self._add, set=changed, unset={VIEW: unset} if unset else {})
-
-
 def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None:
     """The change that leaves only these checkpoints, and what they need; None if nothing goes."""
     gone = [(namespace, one) for namespace, one, _ in _checkpoints(state) if (namespace, one) not in kept]
@@ -459,25 +375,22 @@ def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None
         return None
     whole: dict[str, dict[str, Any]] = {}
     standing: set[int] = set()
-    needed: set[tuple[str, str]] = set()
+    needed: dict[str, set[str]] = {name: set() for name in state.tables if _kind(name) == _VALUES}
     for (namespace, _), record in kept.items():
         table = _name(_VALUES, namespace)
         for channel, (origin, _version) in record["values"].items():
             key = _name(origin, channel)
-            needed.add((table, key))
-            value = state.value(table, key)
-            if value and "then" in value:
-                spans = _elements(state, namespace, value)
-                standing.update(_numbers(spans))
+            needed[table].add(key)
+            value = state.value(table, key) or {}
+            if "then" in value:
+                spans = spans_in_list(state, table, value)
+                standing.update(numbers_in(spans))
                 if value["from"] is not None:  # what it builds on may go
-                    whole.setdefault(table, {})[key] = _list_of(spans)
-    unset: dict[str, list[str]] = {}
+                    whole.setdefault(table, {})[key] = whole_list(spans)
+    unset = {name: [key for key in state.tables[name] if key not in keys] for name, keys in needed.items()}
     for namespace, one in gone:
         unset.setdefault(_name(_CHECKPOINTS, namespace), []).append(one)
         unset[_name(_WRITES, namespace, one)] = [*state.tables.get(_name(_WRITES, namespace, one), ())]
-    for name, stored in state.tables.items():
-        if _is_of_values(name):
-            unset[name] = [key for key in stored if (name, key) not in needed]
     drop = spans_of(number for number in state.items if number not in standing)
     return Change(drop=drop, set=whole, unset={name: keys for name, keys in unset.items() if keys})
 
@@ -490,54 +403,14 @@ def _checkpoints(state: State) -> Iterator[tuple[str, str, Any]]:
 
 def _namespaces(state: State) -> list[str]:
     """The namespaces of a thread that have checkpoints."""
-    named = [json.loads(name) for name, table in state.tables.items() if name != VIEW and table]
-    return [parts[1] for parts in named if parts[0] == _CHECKPOINTS]
+    return [
+        json.loads(name)[1] for name, rows in state.tables.items() if rows and _kind(name) == _CHECKPOINTS
+    ]
 
 
-def _list_of(spans: Spans) -> dict[str, Any]:
-    """A list that builds on no other."""
-    return {"from": None, "keep": 0, "then": spans, "depth": 0}
-
-
-def _is_of_values(table: str) -> bool:
-    return table != VIEW and json.loads(table)[0] == _VALUES
-
-
-def _elements(state: State, namespace: str, stored: Mapping[str, Any]) -> Spans:
-    """The numbers of the elements of a list, as ranges."""
-    spans: Spans = []
-    current, count = stored, state.next_item
-    while True:
-        spans[:0] = _first(current["then"], count - current["keep"])
-        count = min(count, current["keep"])
-        if (key := current["from"]) is None:
-            return spans
-        current = state.value(_name(_VALUES, namespace), key)
-        if current is None:
-            raise Corrupt(f"the list {key} that a later list builds on cannot be read", hint=_SEE_CHECK)
-
-
-def _first(spans: Iterable[tuple[int, int]], count: int) -> Spans:
-    """The ranges of the first numbers."""
-    found: Spans = []
-    for first, last in spans:
-        if count <= 0:
-            break
-        found.append((first, min(last, first + count - 1)))
-        count -= last - first + 1
-    return found
-
-
-def _numbers(spans: Iterable[Sequence[int]]) -> Iterator[int]:
-    for first, last in spans:
-        yield from range(first, last + 1)
-
-
-def _renumbered(raw: Raw, numbers: Mapping[int, int]) -> Any:
-    value = decode_value(bytes(raw))
-    if "then" not in value:
-        return raw
-    return {**value, "then": spans_of(numbers[one] for one in _numbers(value["then"]))}
+def _kind(table: str) -> str:
+    """What a table holds: checkpoints, values or writes of a namespace, or what readers are shown."""
+    return table if table == VIEW else json.loads(table)[0]
 
 
 def _named(config: Config) -> tuple[str, str]:
@@ -546,13 +419,8 @@ def _named(config: Config) -> tuple[str, str]:
 
 
 def _config(thread_id: str, namespace: str, checkpoint_id: str) -> Config:
-    return {
-        "configurable": {
-            "thread_id": thread_id,
-            "checkpoint_ns": namespace,
-            "checkpoint_id": checkpoint_id,
-        }
-    }
+    named = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    return {"configurable": named}
 
 
 _encode_name = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

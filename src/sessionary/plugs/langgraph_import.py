@@ -11,7 +11,10 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Raw
+
 from sessionary.layouts.records.names import LANGGRAPH
+from sessionary.layouts.records.values import encode_value
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem, Severity
 from sessionary.plugs.langgraph import DurableSaver
@@ -55,7 +58,7 @@ def take_over(database: Database, home: str) -> Iterator[tuple[str, bool, int] |
                 added += 1
             for namespace, checkpoint_id, task_id, index, *stored in database.fetch(writes, (thread_id,)):
                 config = _named(thread_id, namespace, checkpoint_id)
-                added += saver.put_stored_write(config, task_id, index, stored)
+                added += saver.put_rows(config, {(task_id, index): Raw(encode_value(stored))})
             yield thread_id, existed, added
     finally:
         saver.journals.close()

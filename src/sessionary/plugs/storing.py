@@ -6,8 +6,9 @@ import asyncio
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sessionary.disk.flush_policy import check_durability
 from sessionary.errors import Invalid
@@ -50,6 +51,19 @@ async def in_thread(
         running.exception()  # else asyncio warns that it was never retrieved
         raise cancelled
     return running.result()
+
+
+def awaitable(
+    method: Callable[Concatenate[Any, Given], Result],
+) -> Callable[Concatenate[Any, Given], Coroutine[Any, Any, Result]]:
+    """A method like another one that blocks, for coroutines: it calls that one in a thread."""
+
+    @wraps(method)
+    async def call(self: Any, /, *arguments: Given.args, **options: Given.kwargs) -> Result:
+        bound: Callable[Given, Result] = getattr(self, method.__name__)
+        return await in_thread(bound, *arguments, **options)
+
+    return call
 
 
 class Journals:

@@ -94,6 +94,8 @@ class State:
         self.tables: dict[str, dict[str, Raw]] = {}
         self.next_item = 0
         self.next_line = 0
+        self._places: dict[int, int] = {}
+        self._placed = 0
 
     @property
     def exists(self) -> bool:
@@ -134,6 +136,15 @@ class State:
         self.items = {number: item for number, item in self.items.items() if number in standing}
         self.keys = dict(snapshot.named)
         self.tables = {}
+
+    def find(self, item: bytes) -> int | None:
+        """The number of the last item that stands and is stored as these bytes; None if there is none."""
+        for number in range(self._placed, self.next_item):
+            if (found := self.items.get(number)) is not None:
+                self._places[hash(bytes(found))] = number
+        self._placed = self.next_item
+        number = self._places.get(hash(item), -1)
+        return number if bytes(self.items.get(number, b"")) == item else None
 
     def stored(self, newest: int | None = None) -> list[Raw]:
         """The current items: all of them, or the newest N."""
