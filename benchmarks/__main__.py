@@ -1,7 +1,7 @@
 """`python -m benchmarks [name ...] [--check]`: measure, print, and write docs/performance.md.
 
-Without names everything is measured and the page is written; with names the rows are only printed, since a table
-that mixes runs would compare what was never side by side.
+Without names everything is measured but the other programs, and the page is written. With names the rows are only
+printed, since a table that mixes runs would compare what was never side by side.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     SCRATCH.mkdir(exist_ok=True)
     if (kind := report.file_system_of(SCRATCH)) in IN_MEMORY:
         parser.error(f"{SCRATCH} lies in memory ({kind}): a flush costs nothing there, and so proves nothing")
-    chosen = [benchmark for benchmark in ALL if not asked.name or benchmark.name in asked.name]
+    chosen = [one for one in ALL if (one.name in asked.name if asked.name else not one.apart)]
     measured: dict[str, list[report.Result]] = {}
     forget_freed()
     # All goes at the end, for the same reason.

@@ -89,5 +89,6 @@ BENCHMARKS = (
             Row("the same, of Claude Code alone", f"claude-code-log {VERSIONS['claude-code-log']}", Limit(1)),
         ),
         _peers,
+        apart=True,  # installs other programs, which take many minutes
     ),
 )

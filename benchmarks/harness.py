@@ -67,11 +67,13 @@ class Benchmark(NamedTuple):
         name: how to ask for it.
         rows: lines of the table.
         measure: given an empty folder on the disk in question, returns a measurement for each row.
+        apart: measured only if it is named, and not part of the table.
     """
 
     name: str
     rows: tuple[Row, ...]
     measure: Callable[[Path], Sequence[Measurement]]
+    apart: bool = False
 
 
 def timed(work: Callable[[], object]) -> Work:
