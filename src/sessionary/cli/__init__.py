@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, AttributeError):
             pass  # a full disk under the result, or no standard output at all: reported below with the other errors
     # A command is short-lived and keeps nearly all that it allocates, its own code first. Garbage collection
-    # would take a third of the time of a long list and find nothing.
+    # would take a third of the time of a long list and find nothing. `collect_garbage` starts it again.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -43,6 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.freeze()
         if collecting:
             gc.enable()
+
+
+def collect_garbage() -> None:
+    """Collect garbage from now on: for commands that run until they are interrupted, whose memory would only grow."""
+    gc.enable()
 
 
 def _interrupted() -> int:

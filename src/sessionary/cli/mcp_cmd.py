@@ -7,7 +7,7 @@ import signal
 
 import click
 
-from sessionary.cli import homes, options, output
+from sessionary.cli import collect_garbage, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.disk import atomic
@@ -65,6 +65,7 @@ def mcp_command(allow_writes: bool, port: int | None, no_redact: bool) -> int:
 
     words = [word for one in homes.named() for word in ("--home", str(homes.folder(one)))]
     server = servers.build(opened, redact=not no_redact, allow_writes=allow_writes, home=words)
+    collect_garbage()
     if port is None:
         server.run("stdio")
     else:

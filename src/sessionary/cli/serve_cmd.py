@@ -8,7 +8,7 @@ from threading import Thread
 
 import click
 
-from sessionary.cli import homes, options, output
+from sessionary.cli import collect_garbage, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.text import one_line
 from sessionary.disk.atomic import forget_file
@@ -79,6 +79,7 @@ def serve_command(
             files.extend(_announce(serving.link_of(bound.getsockname()[1], token), no_open=no_open))
         output.flush()
 
+    collect_garbage()
     try:
         serving.serve(library, bound, token, read_only=read_only, started=started)
     finally:

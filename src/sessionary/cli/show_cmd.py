@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from sessionary.cli import completing, formatting, homes, options, output
+from sessionary.cli import collect_garbage, completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import names_of, resolve
@@ -166,6 +166,7 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
             f"--follow needs a session: {found} is a file", path=found, hint="give the id of a session"
         )
     first = 0 if tail is None else max(sum(1 for _ in workspace.messages(found)) - tail, 0)
+    collect_garbage()
     messages = workspace.follow(found, idle=output.flush)
     if raw or output.wants("jsonl"):
         new = (message for message in messages if message.index >= first)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 
-from sessionary.cli import options, output
+from sessionary.cli import collect_garbage, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
@@ -42,6 +42,7 @@ def watch_command(select: Callable[[], places.Here], interval: float, settle: fl
 
     There is no undo; see `sync push` and `sync pull`.
     """
+    collect_garbage()
     here = select()
     remote = here.chosen.connect(here.state)
     try:

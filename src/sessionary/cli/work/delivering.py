@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output
+from sessionary.cli import collect_garbage, options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
@@ -129,6 +129,7 @@ def consume_command(
         handler = _printing(lambda crumb: document.add(crumb_document(crumb)))
     else:
         handler = _printing(_print_message)
+    collect_garbage()
     with Mailbox(folder, consumer, shared=shared) as box, ending_in_order():
         report = box.consume(handler, limit=limit, **settings)
     if output.is_json():
