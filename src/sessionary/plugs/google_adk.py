@@ -34,7 +34,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State as Prefixes
 from msgspec import Raw
 
-from sessionary.layouts.records.journal import Change, RecordJournal
+from sessionary.layouts.records.journal import Change
 from sessionary.layouts.records.names import ADK
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
@@ -47,6 +47,7 @@ except ImportError:  # before 2.13 it was a ValueError
 
 _STATE, _SESSION, _UPDATED = "state", "session", "updated"
 _SHARED = "state"
+_NO_EVENTS = GetSessionConfig(num_recent_events=0)
 _STALE = (
     "The session has been modified in storage since it was loaded. "
     "Get it again with get_session before appending more events."
@@ -110,15 +111,11 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
         journal = self.journals.of(session_id, app_name, user_id)
         with journal.guard:
             journal.change(decide)
-            return self._session(journal, app_name, user_id, session_id, None, events=True)
+            return self._session(app_name, user_id, session_id)
 
     async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: Any = None) -> Any:
         """A session with its events and state; None if there is none."""
-        return await in_thread(self._get, app_name, user_id, session_id.strip(), config)
-
-    def _get(self, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None) -> Any:
-        journal = self.journals.of(session_id, app_name, user_id)
-        return self._session(journal, app_name, user_id, session_id, config, events=True)
+        return await in_thread(self._session, app_name, user_id, session_id.strip(), config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> Any:
         """The sessions of a user, else of all users of an application, without events; the last changed one last."""
@@ -126,7 +123,7 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
 
     def _list(self, app_name: str, user_id: str | None) -> Any:
         found = [
-            self._session(self.journals.of(name, *scope), *scope, name, None, events=False)
+            self._session(*scope, name, _NO_EVENTS)
             for name, scope in list(self.journals.all())
             if scope[0] == app_name and len(scope) == 2 and user_id in (None, scope[1])
         ]
@@ -215,26 +212,15 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
                 journal.change(partial(_set_state, delta))
 
     def _session(
-        self,
-        journal: RecordJournal,
-        app_name: str,
-        user_id: str,
-        session_id: str,
-        config: GetSessionConfig | None,
-        *,
-        events: bool,
+        self, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Any:
         """A session as it is stored; None if there is none."""
 
         def select(state: State) -> tuple[int, Any, float, list[Raw]]:
-            stored = _events(state, config) if events else []
-            return (
-                state.next_line if state.exists else 0,
-                _state_of(state),
-                state.value(_SESSION, _UPDATED) or 0.0,
-                stored,
-            )
+            updated = state.value(_SESSION, _UPDATED) or 0.0
+            return state.next_line if state.exists else 0, _state_of(state), updated, _events(state, config)
 
+        journal = self.journals.of(session_id, app_name, user_id)
         marker, state, updated, stored = journal.read(select)
         if not marker:
             return None
