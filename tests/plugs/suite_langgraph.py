@@ -358,6 +358,20 @@ def test_a_damaged_record_is_reported(folder: Path) -> None:
     assert [problem.line for problem in workspace.check(workspace.find("one"))] == [3]
 
 
+def test_a_thread_that_lost_its_values_is_pruned(folder: Path) -> None:
+    saver = DurableSaver(folder)
+    put(saver, put(saver, put(saver, named("one"), channel=["a"])))
+    path = Path(saver.journals.of("one").path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], lines[1][:-5] + b"\n", *lines[2:]]))
+    again = DurableSaver(folder)
+    again.prune(["one"])
+    with pytest.raises(Corrupt):
+        again.get_tuple(named("one"))
+    last = put(again, named("one"), other=1)
+    assert values(DurableSaver(folder), last) == {"other": 1}
+
+
 def test_the_commands_read_the_conversation(folder: Path) -> None:
     ask(talk(DurableSaver(folder)), "Fix the login race")
     workspace = Workspace(folder.parent)

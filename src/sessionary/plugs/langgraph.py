@@ -380,14 +380,16 @@ def _keeping(state: State, kept: Mapping[tuple[str, str], Any]) -> Change | None
         table = _name(_VALUES, namespace)
         for channel, (origin, _version) in record["values"].items():
             key = _name(origin, channel)
-            needed[table].add(key)
+            needed.setdefault(table, set()).add(key)
             value = state.value(table, key) or {}
             if "then" in value:
                 spans = spans_in_list(state, table, value)
                 standing.update(numbers_in(spans))
                 if value["from"] is not None:  # what it builds on may go
                     whole.setdefault(table, {})[key] = whole_list(spans)
-    unset = {name: [key for key in state.tables[name] if key not in keys] for name, keys in needed.items()}
+    unset = {
+        name: [key for key in state.tables.get(name, ()) if key not in keys] for name, keys in needed.items()
+    }
     for namespace, one in gone:
         unset.setdefault(_name(_CHECKPOINTS, namespace), []).append(one)
         unset[_name(_WRITES, namespace, one)] = [*state.tables.get(_name(_WRITES, namespace, one), ())]
