@@ -484,7 +484,7 @@ class ChecksChain(Protocol):
         ...
 
 
-class Recency(NamedTuple):
+class Recency(Struct, frozen=True, gc=False):
     """The last change of a conversation, by its last bytes and its stat alone.
 
     Attributes:

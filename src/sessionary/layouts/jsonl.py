@@ -296,12 +296,12 @@ def recency(
         found = fs.stat(path)
     except (OSError, ValueError):
         return Recency(None, None, 0)  # reading reports what cannot be read
-    state = UNKNOWN if known is None or salt is None else fingerprint_of_file(found, now, salt)
-    if known is not None and state and state == known.fingerprint:
-        times: tuple[float, ...] = (known.updated,)
-    else:
-        last = _time_at_the_end(fs, path)
-        times = () if last is None else (last.timestamp(),)
+    if known is not None and salt is not None:
+        state = fingerprint_of_file(found, now, salt)
+        if state != UNKNOWN and state == known.fingerprint:
+            return Recency(known.updated, max(found.st_mtime, known.updated), found.st_size)
+    last = _time_at_the_end(fs, path)
+    times = () if last is None else (last.timestamp(),)
     newest = changed_at(now, *times, found.st_mtime, found.st_ctime)
     return Recency(newest, max((found.st_mtime, *times)), found.st_size)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,7 +86,7 @@ def known_targets(
 
 
 def _newest_first(found: list[tuple[float, str, Target]]) -> list[Target]:
-    return [target for _, _, target in sorted(found, key=lambda one: one[:2], reverse=True)]
+    return [target for _, _, target in sorted(found, key=itemgetter(0, 1), reverse=True)]
 
 
 def _in_files(

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec.structs import replace
+
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_of
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.agents import cursor_editor
@@ -382,7 +384,7 @@ class CursorLayout(LogLayout):
         path, name = _row_of(ref.locator)
         if not name:
             found = super().recency(ref, known)
-            return found._replace(size=sum(size_of(self._fs, one) or 0 for one in self._all_files(path)))
+            return replace(found, size=sum(size_of(self._fs, one) or 0 for one in self._all_files(path)))
         from sessionary.codec.times import parse_time
 
         try:
