@@ -286,7 +286,7 @@ def overview() -> int:
     output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
-    doctor = workspace.doctor(now=datetime.now(UTC))
+    doctor = workspace.doctor(now=datetime.now(UTC), summaries=summaries)
     leaving = [one for agent in doctor.agents for one in agent.leaving]
     output.lines(_named("deleted soon by their agents", leaving, short, "yellow"))
     if unkept := workspace.archived.lacks(leaving):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome
+from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome, Layout
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
@@ -492,16 +492,24 @@ class Workspace(Sessions):
             )
         self.layout_of(ref)
 
-    def doctor(self, *, now: datetime | None = None) -> Doctor:
+    def doctor(self, *, now: datetime | None = None, summaries: Iterable[Summary] | None = None) -> Doctor:
         """Return the state of each kind of sessions: places, numbers, health, versions, and sessions deleted soon.
 
         Args:
             now: the time at which is counted what agents will delete; by default that of the clock.
+            summaries: the sessions, if they were listed a moment ago; None to list them.
         """
         from sessionary.workspace.doctor import Doctor, catalogue_state, state_of
 
         now = now or datetime.now(UTC)
-        agents = [state_of(layout, self.catalog.summaries(layout), now) for layout in self.layouts]
+        listed: dict[Layout, builtins.list[Summary]] = {}
+        for summary in summaries or ():
+            if not summary.archived:
+                listed.setdefault(self._of_kind(summary.ref), []).append(summary)
+        agents = [
+            state_of(one, self.catalog.summaries(one) if summaries is None else listed.get(one, ()), now)
+            for one in self.layouts
+        ]
         for one in agents:
             one.unkept = len(self.archived.lacks(one.leaving))
         return Doctor(agents, catalogue_state(self.catalog))

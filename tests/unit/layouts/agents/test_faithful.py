@@ -1,6 +1,7 @@
 """What holds of the sessions of every agent: sub-agents below their parent, unknown records shown, nothing changed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_sub_agents_are_nested_and_not_counted(tmp_path: Path, kind: str) -> Non
     nested = [one for one in found.list() if one.nested]
     assert (state.nested, state.sessions) == (len(nested), len(found.list()) - len(nested))
     assert found.find("latest") not in [one.ref for one in nested]
+
+
+@pytest.mark.parametrize("kind", BUILD)
+def test_doctor_counts_the_sessions_that_it_is_given(tmp_path: Path, kind: str) -> None:
+    BUILD[kind](tmp_path / kind, Planted(kind))
+    found, now = workspace(tmp_path, kind), datetime.now(UTC) + timedelta(days=400)
+    states = found.doctor(now=now).agents
+    assert sum(one.sessions for one in states) > 0
+    assert found.doctor(now=now, summaries=found.list()).agents == states
+    assert not any(one.sessions or one.leaving for one in found.doctor(now=now, summaries=[]).agents)
 
 
 UNKNOWN: dict[str, dict[str, Any]] = {
