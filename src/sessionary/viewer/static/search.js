@@ -2,8 +2,6 @@
 import { events } from "./api.js";
 import { ago, byId, bytes, el, plural } from "./dom.js";
 
-const PAUSE = 25; // milliseconds after a key before a search begins
-
 export class Search {
   constructor(list) {
     this.list = list;
@@ -22,12 +20,11 @@ export class Search {
   begin() {
     const words = this.input.value.trim();
     this.control?.abort();
-    clearTimeout(this.timer);
     document.body.classList.toggle("searching", Boolean(words));
     this.hits.hidden = !words;
     if (!words) { this.hits.replaceChildren(); this.say(""); return; }
-    const control = (this.control = new AbortController());
-    this.timer = setTimeout(() => this.run(words, control), PAUSE);
+    this.control = new AbortController();
+    this.run(words, this.control);
   }
 
   say(text) {
