@@ -365,7 +365,7 @@ def test_a_session_of_another_agent_gets_a_mended_copy(tmp_path: Path, page: Any
         assert file.read_bytes() == before
         page.click("#tab-actions")
         page.wait_for_selector("#panel button:text('Rename')")
-        assert page.locator("#panel button:text('Repair')").count() == 0
+        assert page.locator("#panel button:text-is('Repair')").count() == 0
 
 
 def test_a_read_only_server_offers_nothing_that_changes(tmp_path: Path, page: Any) -> None:

@@ -8,7 +8,6 @@ const LABELS = {
   repair: ["Repair", "X"], copy: ["Repaired copy", "X"], rewind: ["Rewind", "W"], fork: ["Fork", "F"], rename: ["Rename", "n"], tag: ["Tags", "t"],
   star: ["Star", "s"], export: ["Export", "x"], archive: ["Archive", "A"], trash: ["Move to trash", "D"],
 };
-export const KEYS = { X: ["repair", "copy"], W: ["rewind"], F: ["fork"], n: ["rename"], t: ["tag"], s: ["star"], x: ["export"], A: ["archive"], D: ["trash"] };
 let latest = null; // the undo of the last change
 
 export async function actionsOf(session) {

@@ -6,7 +6,7 @@ import { Search } from "./search.js";
 
 const SOON = 100; // milliseconds from the whole list to the loading of what else may be opened
 
-let list, search, drawer, pages, loading, session = null;
+let list, search, sessions, pages, opening, loading, session = null;
 
 const KEYS = [
   ["j k", "next, previous message"], ["J K or } {", "next, previous prompt"], ["e E", "next, previous error"], ["g G", "first, last message"],
@@ -15,25 +15,35 @@ const KEYS = [
   ["a", "what can be changed"], ["X W F", "repair, rewind, fork"], ["n t s", "name, tags, star"], ["x A D", "export, archive, trash"], ["U", "undo the last change"], ["y", "copy the message"], ["R", "copy the command that continues the session"], ["o", "overview: tokens, cost, what will be deleted"], ["r", "reload the list"], ["Esc", "close; back to the list"], ["?", "this help"],
 ];
 
-const isPage = () => /^#\/(s|charts|diff|overview)\b/.test(location.hash);
+const ACTION_KEYS = { X: ["repair", "copy"], W: ["rewind"], F: ["fork"], n: ["rename"], t: ["tag"], s: ["star"], x: ["export"], A: ["archive"], D: ["trash"] };
 
-function loadPages() {
-  loading ||= import("./pages.js").then((found) => {
-    pages = found;
-    drawer = new pages.Drawer({ session: () => session, changed });
-  });
-  return loading;
+const loadSessions = () => (opening ||= import("./session.js").then((found) => (sessions = found)));
+const loadPages = () => (loading ||= import("./pages.js").then((found) => (pages = { ...found, drawer: new found.Drawer({ session: () => session, changed }) })));
+
+// The drawer of the open session, which is loaded behind it.
+const inDrawer = (name) => async (...given) => (await loadPages()).drawer[name](...given);
+const drawer = {
+  get isOpen() { return Boolean(pages?.drawer.isOpen); },
+  close() { pages?.drawer.close(); },
+  open: inDrawer("open"), toggle: inDrawer("toggle"), act: inDrawer("act"),
+};
+
+// The modules that the address needs, while they are not loaded.
+function missing() {
+  if (/^#\/s\//.test(location.hash)) return sessions ? null : loadSessions();
+  return !pages && /^#\/(charts|diff|overview)\b/.test(location.hash) ? loadPages() : null;
 }
 
 function route() {
-  if (!pages && isPage()) { loadPages().then(route, (error) => byId("main").replaceChildren(failed(error))); return; }
+  const needed = missing();
+  if (needed) { needed.then(route, (error) => byId("main").replaceChildren(failed(error))); return; }
   const found = /^#\/s\/(\w+)(?:\/(m?)(\d+))?$/.exec(location.hash);
   const row = found && list.byKey.get(found[1]);
   const wanted = found?.[3] === undefined ? undefined : { [found[2] ? "at" : "index"]: Number(found[3]) };
   if (row && session?.row.key === row.key) { if (wanted && !session.goTo(wanted)) session.wanted = wanted; return; }
   session?.close();
   session = null;
-  drawer?.close();
+  drawer.close();
   document.body.classList.toggle("reading", Boolean(found));
   if (showPage()) return;
   if (!row) {
@@ -42,7 +52,7 @@ function route() {
     return;
   }
   document.title = `${row.title || row.id} · Sessionary`;
-  session = new pages.Session(row, list, { wanted, drawer });
+  session = new sessions.Session(row, list, { wanted, drawer });
   session.open();
   list.show(row.key);
 }
@@ -82,7 +92,7 @@ async function changed(of) {
 async function actByKey(names) {
   const of = session;
   try {
-    const { names: granted } = await pages.actionsOf(of);
+    const { names: granted } = await (await loadPages()).actionsOf(of);
     await drawer.act(names.find((name) => granted.includes(name)) || names[0]);
   } catch (error) { of.head.say(error.message); }
 }
@@ -95,14 +105,14 @@ function showKeys() {
 
 function act(key) {
   const inSession = session && {
-    j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(pages.isPrompt, 1), K: () => session.jump(pages.isPrompt, -1),
-    e: () => session.jump(pages.hasError, 1), E: () => session.jump(pages.hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
-    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => pages.undoLatest(session, drawer),
+    j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(sessions.isPrompt, 1), K: () => session.jump(sessions.isPrompt, -1),
+    e: () => session.jump(sessions.hasError, 1), E: () => session.jump(sessions.hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
+    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => loadPages().then(() => pages.undoLatest(session, pages.drawer)),
     w: () => session.toggleFollow(), y: () => session.copyMarked(), R: () => drawer.open("resume", true), Enter: () => session.openMarked(),
   };
   const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), o: () => (location.hash = "#/overview"), "?": showKeys };
   if (session) {
-    for (const [name, names] of Object.entries(pages.ACTION_KEYS)) inSession[name] = () => actByKey(names);
+    for (const [name, names] of Object.entries(ACTION_KEYS)) inSession[name] = () => actByKey(names);
     inSession["}"] = inSession.J;
     inSession["{"] = inSession.K;
   } else Object.assign(anywhere, { j: () => list.step(1), k: () => list.step(-1) });
@@ -116,7 +126,7 @@ function onKey(event) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
     if (event.target.id === "search") { search.clear(); event.target.blur(); }
-    else if (drawer?.isOpen) drawer.close();
+    else if (drawer.isOpen) drawer.close();
     else if (!typing) location.hash = "#/";
     return;
   }
@@ -144,7 +154,7 @@ async function begin() {
   if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
   takeToken();
   window.addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
-  if (isPage()) loadPages().catch(() => {}); // while the list is read
+  missing()?.catch(() => {}); // while the list is read
   list = new SessionList((key) => (location.hash = `#/s/${key}`));
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);

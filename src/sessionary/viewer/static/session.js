@@ -9,6 +9,8 @@ import { drawItem, isPrompt, pair, textOf } from "./item.js";
 import { follow } from "./live.js";
 import { VirtualList } from "./virtual.js";
 
+export { hasError, isPrompt } from "./item.js";
+
 const AT_END = 60; // pixels from the end within which the page stays at the end
 
 export class Session {
