@@ -261,7 +261,7 @@ CONTEXTS = (32_000, 100_000, 128_000, 200_000, 256_000, 272_000, 512_000)
 """Input tokens beyond which providers charge other prices for a whole request."""
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True, array_like=True, gc=False):
     """Where a record is stored: a file with line (from 1) and byte (from 0)."""
 
     path: str | None
@@ -269,19 +269,19 @@ class Place(NamedTuple):
     byte: int | None = None
 
 
-class Text(NamedTuple):
+class Text(Struct, frozen=True, gc=False):
     """Words that were said."""
 
     text: str
 
 
-class Thinking(NamedTuple):
+class Thinking(Struct, frozen=True, gc=False):
     """Words that a model thought; empty where only a signature is stored."""
 
     text: str
 
 
-class ToolCall(NamedTuple):
+class ToolCall(Struct, frozen=True, gc=False):
     """A call of a tool: its id, the name of the tool (``?`` if missing), and the arguments, decoded where possible."""
 
     call_id: str | None
@@ -289,7 +289,7 @@ class ToolCall(NamedTuple):
     arguments: Any
 
 
-class ToolResult(NamedTuple):
+class ToolResult(Struct, frozen=True, gc=False):
     """The result of a tool: the id of the call, the result as it is stored, and whether it is an error."""
 
     call_id: str | None
@@ -306,7 +306,7 @@ class ToolResult(NamedTuple):
         return "\n".join(filter(None, map(_words_of, self.stored)))
 
 
-class Other(NamedTuple):
+class Other(Struct, frozen=True, gc=False):
     """A part of another kind: ``image``, ``document``, … or ``record`` for a record that is not a message.
 
     Its value is kept where nothing else of the message can be shown.
@@ -381,7 +381,7 @@ def _words_of(block: Any) -> str:
     return str(text) if is_text and text else f"[{block.get('type')}]"
 
 
-class Fact(NamedTuple):
+class Fact(Struct, frozen=True, array_like=True, gc=False):
     """Something that the stream of a session says of it: title, parent, cwd, branch, nested or version.
 
     Of several of one name the one of the highest rank counts, of equal ranks the last.
@@ -392,7 +392,7 @@ class Fact(NamedTuple):
     rank: int = 0
 
 
-class UsageEvent(NamedTuple):
+class UsageEvent(Struct, frozen=True, gc=False):
     """Usage that the store states in a record of its own and not in a message. It counts; nothing is shown of it.
 
     `summed` is True for the sum of several requests, whose single sizes are unknown.
@@ -404,7 +404,7 @@ class UsageEvent(NamedTuple):
     summed: bool = False
 
 
-class Aside(NamedTuple):
+class Aside(Struct, frozen=True, gc=False):
     """A message outside of the conversation: on a branch that was left, or of a sub-agent in the same file.
 
     Its usage counts and a search finds it. It has no index and is in no turn.
@@ -413,7 +413,7 @@ class Aside(NamedTuple):
     message: Message
 
 
-class Inherited(NamedTuple):
+class Inherited(Struct, frozen=True, gc=False):
     """A message of another session with which this one begins, such as one before a fork.
 
     It is shown before the first message. The other session counts it, and a search finds it there.

@@ -100,7 +100,10 @@ def test_a_call_in_the_list_and_in_a_block_counts_once() -> None:
         ],
         "tool_calls": [{"id": "t1", "tool": "bash", "arguments": {"command": "ls"}}],
     }
-    assert tool_calls(message) == [("t1", "bash", {"command": "ls"}), ("t2", "grep", {"pattern": "x"})]
+    assert tool_calls(message) == [
+        ToolCall("t1", "bash", {"command": "ls"}),
+        ToolCall("t2", "grep", {"pattern": "x"}),
+    ]
 
 
 def test_openai_calls_have_their_arguments_decoded() -> None:
@@ -118,7 +121,9 @@ def test_arguments_that_were_never_finished_stay_text() -> None:
 
 def test_anthropic_calls_are_blocks() -> None:
     block = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "a"}}
-    assert tool_calls({"role": "assistant", "content": [block]}) == [("t1", "read_file", {"path": "a"})]
+    assert tool_calls({"role": "assistant", "content": [block]}) == [
+        ToolCall("t1", "read_file", {"path": "a"})
+    ]
 
 
 def test_results_in_messages_of_their_own_and_in_blocks() -> None:

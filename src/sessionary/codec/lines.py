@@ -86,8 +86,28 @@ def object_lines(data: bytes) -> int:
     return 0
 
 
-def clean_records(data: bytes) -> list[dict[str, Any]] | None:
-    """Decode lines that are all clean records; None if anything else may be there."""
+def clean_records(data: bytes, line: int, byte: int) -> Iterator[Record] | None:
+    """Decode lines that are all clean records; None if anything else may be there.
+
+    Args:
+        data: the lines. The records hold a copy of each, so that they can be freed.
+        line: the number of the first one.
+        byte: the offset of the first one.
+    """
+    values = _clean_values(data)
+    if values is None:
+        return None
+    raws, starts, at = list[bytes](), list[int](), 0
+    for _ in values:
+        end = data.find(b"\n", at)
+        raws.append(data[at:end])
+        starts.append(byte + at)
+        at = end + 1
+    return map(Record, values, itertools.count(line), starts, raws)
+
+
+def _clean_values(data: bytes) -> list[dict[str, Any]] | None:
+    """The values of lines that are all clean records; None if anything else may be there."""
     lines = object_lines(data)
     if not lines:
         return None
@@ -130,7 +150,7 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
     foreign = foreign_format(data) if byte == 0 else None
     if foreign is not None:
         return _not_text(data, path, foreign)
-    values = clean_records(data)  # before the lines are cut: one of them may be long
+    values = _clean_values(data)  # before the lines are cut: one of them may be long
     return _Scan(data, path, line, byte).run(values)
 
 

@@ -33,7 +33,7 @@ class Seen(Struct, array_like=True):
         if held is None:
             self.buckets[bucket] = bytearray(digest + number.to_bytes(_NUMBER, "big"))
             return None
-        first = _number(held, digest)
+        first = _number(held, digest) if digest in held else None
         if first is None:
             held += digest + number.to_bytes(_NUMBER, "big")
         return first

@@ -36,6 +36,12 @@ def parse_time(value: object) -> datetime | None:
     Reads ISO 8601 with any number of digits of a second, with ``Z``, an offset or neither (then it is UTC), and
     seconds, milli-, micro- or nanoseconds since 1970, distinguished by their size.
     """
+    if isinstance(value, str) and value[4:5] == "-":  # as nearly all are written
+        try:
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo is UTC else in_utc(moment)
+        except (ValueError, OverflowError):
+            pass
     try:
         if isinstance(value, str):
             return _from_text(value.strip())
@@ -66,8 +72,7 @@ def _from_text(text: str) -> datetime:
     if text[4:5] != "-" and _EPOCH_TEXT.fullmatch(text):
         return _from_epoch(float(text) if "." in text else int(text))
     try:
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo is UTC else in_utc(moment)
+        return in_utc(datetime.fromisoformat(text))
     except ValueError:
         return in_utc(datetime.fromisoformat(_ZONE_WORD.sub("+00:00", text.upper())))
 

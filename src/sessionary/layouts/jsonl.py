@@ -91,13 +91,22 @@ def _decoded(
     fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int
 ) -> Iterator[Record | Problem | Cursor]:
     """All records from a line on, which begins at the byte `low`."""
-    from stringzilla import count  # here, since a list that reads nothing needs neither
+    from stringzilla import count  # here, since a list that reads nothing needs none of them
 
     from sessionary.codec import read_lines
+    from sessionary.codec.lines import clean_records
 
     size, looks, last = found.st_size, LOOKS, False
     while not last:
         data, last = window(fs, fd, low, size, WINDOW)
+        if (clean := clean_records(data, line, low)) is not None:
+            low, line = low + len(data), line + count(data, b"\n")
+            del data  # a line may be long, and the next one too
+            yield from clean
+            del clean
+            if last:
+                yield _cursor(fs, fd, found, low, line)
+            continue
         reading = read_lines(data, path, line=line, byte=low)
         if reading.problems and not last:
             data, last = window(fs, fd, low, size, max(WINDOW, WIDE_WINDOW))
@@ -106,7 +115,7 @@ def _decoded(
             size, looks, last = grown, looks - 1, False
             continue
         low, line, end = low + len(data), line + count(data, b"\n"), data[-1:]
-        del data  # a line may be long, and the next one too
+        del data
         if reading.problems:
             items: list[Record | Problem] = [*reading.problems, *reading.records()]
             yield from sorted(items, key=lambda one: one.byte or 0)
@@ -114,8 +123,7 @@ def _decoded(
         else:
             yield from reading.records()
         if last and not reading.problems and end in (b"", b"\n"):
-            mark = _mark(fs, fd, low)
-            yield Cursor(msgpack.encode(_Position(found.st_dev, found.st_ino, low, line, mark)))
+            yield _cursor(fs, fd, found, low, line)
         del reading
 
 
@@ -206,6 +214,11 @@ def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
     found = fs.fstat(fd)
     same = (begin.device, begin.inode) == (found.st_dev, found.st_ino) and found.st_size >= begin.offset
     return begin if same and _mark(fs, fd, begin.offset) == begin.mark else None
+
+
+def _cursor(fs: Fs, fd: int, found: os.stat_result, offset: int, line: int) -> Cursor:
+    position = _Position(found.st_dev, found.st_ino, offset, line, _mark(fs, fd, offset))
+    return Cursor(msgpack.encode(position))
 
 
 def _mark(fs: Fs, fd: int, offset: int) -> int:

@@ -57,8 +57,8 @@ class Tree:
         self.is_straight = True
         """True as long as each record follows the one before it, and none is stored twice: all are on the line."""
 
-    def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> None:
-        """Add the next record in the order of the store.
+    def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool) -> bool:
+        """Add the next record in the order of the store; False if one of this id was added.
 
         Args:
             record: its id.
@@ -67,24 +67,25 @@ class Tree:
             stays: it belongs to its parent, as the result of a tool or a block of a response, and stays on the line
                 with it.
         """
-        if record in self._parents:
+        parents = self._parents
+        if record in parents:
             self.is_straight = False
-            return  # stored twice: the first one counts
-        self.is_straight = self.is_straight and parent == self._last
-        if parent is not None and parent != record and parent not in self._parents:
-            self._awaited.add(parent)
-        self._parents[record] = self._last if parent == self._last else parent  # one string for both
+            return False  # stored twice: the first one counts
+        if parent == self._last:
+            parent = self._last  # one string for both
+        else:
+            self.is_straight = False
+            if parent is not None and parent != record and parent not in parents:
+                self._awaited.add(parent)
+        parents[record] = parent
         self._last = record
         # A record behind the end of the line may be stored before it: the line still ends there.
-        is_before = record in self._awaited and record in _line(self._parents, self._leaf)
+        is_before = record in self._awaited and record in _line(parents, self._leaf)
         if (speaks or self._leaf == parent) and not is_before:
             self._leaf = record
         if stays and parent is not None:
             self._stays[record] = parent
-
-    def has(self, record: str) -> bool:
-        """True if a record of this id was added."""
-        return record in self._parents
+        return True
 
     def abandoned(self) -> set[str]:
         """The records that are off the line that ends with the last one."""

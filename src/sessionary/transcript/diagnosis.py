@@ -61,7 +61,7 @@ class Finding(Struct, frozen=True):
         }
 
 
-class _Mark(Struct, frozen=True, array_like=True):
+class _Mark(Struct, frozen=True, array_like=True, gc=False):
     """A fault at a message; the marks of one code and message become one finding."""
 
     index: int
@@ -98,22 +98,22 @@ class Diagnosis(Struct, array_like=True):
         person, parts = message.origin == PERSON, message.parts
         plain = len(parts) == 1 and type(parts[0]) is Text and role is not None
         found, answered, more, nameless = _PLAIN if plain else _calls_and_results(message, index)
-        answered = role not in SPEAKERS and (answered or role == "tool")
+        answered = (answered or role == "tool") and role not in SPEAKERS
         if nameless:
             self.marks.append(_Mark(index, "no_call_id", None, place))
-        if found or self.matcher.run >= 0:
-            taken = self.matcher.take(index, found, results=answered, more=more)
-            for pair in taken.pairs:
-                if not pair.in_place:
-                    cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
-                    self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
-            if taken.repeats or taken.repeated:
-                self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
-                self.marks += [_mark("repeated_call", call) for call in taken.repeated]
-        if person and self.asked and not answered:
-            self.marks.append(_Mark(index, "consecutive_users", None, place))
-        if self.tools is not None and person and not answered:
-            self.marks.append(_Mark(self.tools[0], "incomplete_turn", None, self.tools[1]))
+        taken = self.matcher.take(index, found, results=answered, more=more)
+        for pair in taken.pairs:
+            if not pair.in_place:
+                cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
+                self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
+        if taken.repeats or taken.repeated:
+            self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
+            self.marks += [_mark("repeated_call", call) for call in taken.repeated]
+        if person and not answered:
+            if self.asked:
+                self.marks.append(_Mark(index, "consecutive_users", None, place))
+            if self.tools is not None:
+                self.marks.append(_Mark(self.tools[0], "incomplete_turn", None, self.tools[1]))
         if role == "assistant" or person:
             self.spoke = index
         self.asked = person or (self.asked and not answered and role != "assistant")
@@ -207,20 +207,19 @@ def _calls_and_results(message: Message, index: int) -> tuple[list[Call | Answer
     found: list[Call | Answer] = []
     has_results = more = nameless = False
     for part in message.parts if message.role is not None else _parts_of_record(message):
-        if isinstance(part, Text):
-            more = True
+        if isinstance(part, ToolCall):
+            if part.call_id is None:
+                nameless = more = True
+            else:
+                found.append(Call(index, part.call_id, 0, None, message.place))
         elif isinstance(part, ToolResult):
             has_results = True
             if part.call_id is None:
                 nameless = True
             else:
                 found.append(Answer(index, None, part.call_id, message.place))
-        elif not isinstance(part, ToolCall):
-            more = True
-        elif part.call_id is None:
-            nameless = more = True
         else:
-            found.append(Call(index, part.call_id, 0, None, message.place))
+            more = True
     return found, has_results, more, nameless
 
 

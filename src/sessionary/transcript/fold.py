@@ -16,7 +16,6 @@ from sessionary.model import (
     NO_MODEL,
     NO_USAGE,
     PERSON,
-    QUARTER,
     Aside,
     Cursor,
     Fact,
@@ -33,6 +32,7 @@ from sessionary.transcript.diagnosis import Diagnosis
 from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
+_EPOCH = datetime(1970, 1, 1).toordinal()
 LARGEST_STATE = 1 << 12
 """Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
 LARGEST_WITH_FINDINGS = 1 << 16
@@ -79,7 +79,16 @@ class Fold(Struct, array_like=True):
     def take(self, item: Item) -> None:
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
         if isinstance(item, Message):
-            self._add(item)
+            self.diagnosis.take(item)
+            self.turns += begins_turn(item)
+            if self.title is None and item.origin == PERSON:
+                self.title = short_title(item.text)
+            if (time := item.time) is not None:
+                self.created = self.created or time
+                if self.updated is None or time > self.updated:
+                    self.updated = time
+            if item.usage is not None or item.model is not None:
+                self._count(item, item.usage or NO_USAGE)
         elif isinstance(item, UsageEvent):
             self._count(item, item.usage)
         elif isinstance(item, Problem):
@@ -94,24 +103,15 @@ class Fold(Struct, array_like=True):
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
 
-    def _add(self, message: Message) -> None:
-        self.diagnosis.take(message)
-        self.turns += begins_turn(message)
-        if self.title is None and message.origin == PERSON:
-            self.title = short_title(message.text)
-        time = message.time
-        if time is not None:
-            self.created = self.created or time
-            if self.updated is None or time > self.updated:
-                self.updated = time
-        if message.usage is not None or message.model is not None:
-            self._count(message, message.usage or NO_USAGE)
-
     def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
-        quarter = 0 if stated.time is None else max(int(stated.time.timestamp()) // QUARTER, 0)
-        summed = isinstance(stated, UsageEvent) and stated.summed
-        larger = 0 if summed else bisect_left(CONTEXTS, usage.context)
-        key = quarter, stated.model or NO_MODEL, CONTEXTS[larger - 1] if larger else 0
+        time, context = stated.time, usage.context
+        # By the fields of the time, which is UTC: `timestamp` takes twice as long.
+        quarter = 0 if time is None else (time.toordinal() - _EPOCH) * 96 + time.hour * 4 + time.minute // 15
+        if context <= CONTEXTS[0] or (isinstance(stated, UsageEvent) and stated.summed):
+            larger = 0
+        else:
+            larger = CONTEXTS[bisect_left(CONTEXTS, context) - 1]
+        key = max(quarter, 0), stated.model or NO_MODEL, larger
         known = self.usage.get(key)
         if known is None:
             self.usage[key] = usage

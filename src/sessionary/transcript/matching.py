@@ -7,7 +7,7 @@ without a call, and a hash of each id; so it needs a few bytes per call, and its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -23,7 +23,7 @@ from sessionary.transcript.messages import (
 NOWHERE = Place(None)
 
 
-class Call(Struct, frozen=True, array_like=True):
+class Call(Struct, frozen=True, array_like=True, gc=False):
     """A tool call and its position.
 
     Attributes:
@@ -42,7 +42,7 @@ class Call(Struct, frozen=True, array_like=True):
     place: Place = NOWHERE
 
 
-class Answer(Struct, frozen=True, array_like=True):
+class Answer(Struct, frozen=True, array_like=True, gc=False):
     """A result and its position: a block of the message, or the message itself if `block` is None."""
 
     index: int
@@ -51,7 +51,7 @@ class Answer(Struct, frozen=True, array_like=True):
     place: Place = NOWHERE
 
 
-class Pair(NamedTuple):
+class Pair(Struct, frozen=True, gc=False):
     """A result, its call, and whether only other results are between them."""
 
     call: Call
@@ -59,7 +59,7 @@ class Pair(NamedTuple):
     in_place: bool
 
 
-class Taken(NamedTuple):
+class Taken(Struct, frozen=True, gc=False):
     """The outcome of one message.
 
     Attributes:
@@ -100,15 +100,29 @@ class Matcher(Struct, array_like=True):
             results: it may contain results.
             more: it has content besides results; a result after it is not in place.
         """
-        calls = [part for part in found if isinstance(part, Call)]
-        if calls or not results:
-            self.run = -1
-        taken = self._pair(found) if found else _NOTHING
-        if calls:
-            self.run = index
-        elif more:
-            self.run = -1
-        return taken
+        run, calls = self.run if results else -1, False
+        for part in found:
+            if isinstance(part, Call):
+                run, calls = -1, True
+                break
+        self.run = index if calls else -1 if more else run
+        if not found:
+            return _NOTHING
+        pairs: list[Pair] = []
+        repeats: list[Answer] = []
+        repeated: list[Call] = []
+        for part in found:
+            call_id = part.call_id
+            if isinstance(part, Call):
+                if self.called.add(digest_of(call_id), index) is not None:
+                    repeated.append(part)
+                self.waiting.setdefault(call_id, []).append(part)
+            elif call_id in self.waiting:
+                call = self._newest(call_id)
+                pairs.append(Pair(call, part, call.index == run))
+            else:
+                (repeats if digest_of(call_id) in self.called else self.early).append(part)
+        return Taken(pairs, repeats, repeated)
 
     def settled(self) -> tuple[list[Pair], list[Answer], list[Call]]:
         """Return the results before their call, the results without a call, and the calls without a result."""
@@ -121,22 +135,6 @@ class Matcher(Struct, array_like=True):
             else:
                 strays.append(answer)
         return pairs, strays, in_order(call for calls in waiting.values() for call in calls)
-
-    def _pair(self, found: Sequence[Call | Answer]) -> Taken:
-        pairs: list[Pair] = []
-        repeats: list[Answer] = []
-        repeated: list[Call] = []
-        for part in found:
-            if isinstance(part, Call):
-                if self.called.add(digest_of(part.call_id), part.index) is not None:
-                    repeated.append(part)
-                self.waiting.setdefault(part.call_id, []).append(part)
-            elif part.call_id in self.waiting:
-                call = self._newest(part.call_id)
-                pairs.append(Pair(call, part, call.index == self.run))
-            else:
-                (repeats if digest_of(part.call_id) in self.called else self.early).append(part)
-        return Taken(pairs, repeats, repeated)
 
     def _newest(self, call_id: str) -> Call:
         """Remove and return the first call of the last message that has one: agents answer in call order."""

@@ -78,12 +78,13 @@ def parts(message: Message) -> Iterator[tuple[int | None, Any]]:
 
 def part_of_block(block: Any, entries: list[dict[str, Any]]) -> Any:
     """The call or the result in a block, or the block; a call that the list has too is taken out of that."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind in CALLS:
-        return _called(block, entries)
-    if kind == RESULT:
-        error = block.get("is_error") is True
-        return ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
+    if isinstance(block, dict):
+        kind = block.get("type")
+        if kind == RESULT:
+            error = block.get("is_error") is True
+            return ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
+        if kind in CALLS:
+            return _called(block, entries)
     return block
 
 
@@ -147,7 +148,7 @@ def _block_text(block: Mapping[str, Any]) -> str:
 
 def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall:
     """Return the call of a block; if the list has it too, take it from there and out of the list."""
-    call_id = block_calls(block)
+    call_id = _word(block.get("id"))
     same = None
     if entries and call_id is not None:
         same = next((entry for entry in entries if entry.get("id") == call_id), None)
@@ -174,7 +175,10 @@ def _arguments(stored: Any) -> Any:
 
 
 def _name(call: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:
-    return _word(call.get("name")) or _word((around or call).get("tool")) or UNNAMED
+    name = call.get("name")
+    if name and isinstance(name, str):
+        return name
+    return _word((around or call).get("tool")) or UNNAMED
 
 
 def _word(value: Any) -> str | None:

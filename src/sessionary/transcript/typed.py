@@ -153,13 +153,13 @@ def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _typed(part: Any) -> Part:
-    if isinstance(part, _OF_TOOLS):
-        return part
     if isinstance(part, dict):
         kind, text, thinking = part.get("type"), part.get("text"), part.get("thinking")
         if isinstance(thinking, str):
             return Thinking(thinking)
         return Text(text) if kind in TEXT and isinstance(text, str) else Other(str(kind))
+    if isinstance(part, _OF_TOOLS):
+        return part
     return Text(part) if isinstance(part, str) else Other(type(part).__name__)
 
 

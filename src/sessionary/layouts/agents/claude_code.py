@@ -179,7 +179,8 @@ class ClaudeCodeLayout(LogLayout):
             return ()
         if message.model is not None:
             memory["model"] = message.model
-        searches = count_of(object_of(record.get("toolUseResult")).get("searchCount"))
+        result = record.get("toolUseResult")
+        searches = count_of(result.get("searchCount")) if isinstance(result, dict) else 0
         if (message.usage is not None or searches) and self._is_copied(ref, record, message.id):
             return (replace(message, usage=None),)
         if searches:  # by a request of the tool, of which nothing else is stored
@@ -203,14 +204,13 @@ class ClaudeCodeLayout(LogLayout):
 def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
     """Facts of the session in a record: title, folder, branch, version. Known facts are left out."""
     found: list[Fact] = []
-    kind = text_or_none(record.get("type"))
-    if kind in _TITLES:
+    kind = record.get("type")
+    if isinstance(kind, str) and kind in _TITLES:
         key, rank = _TITLES[kind]
         if isinstance(record.get(key), str):
             found.append(Fact("title", record[key], rank))
     for key, name in _FACTS:
-        value = record.get(key)
-        if value and value != known.get(key) and isinstance(value, str):
+        if (value := record.get(key)) and value != known.get(key) and isinstance(value, str):
             known[key] = value
             found.append(Fact(name, value))
     return found
@@ -240,19 +240,13 @@ def _of_sub_agent(record: dict[str, Any]) -> str | None:
 
 
 def _node(record: dict[str, Any]) -> Node | None:
-    uuid = text_or_none(record.get("uuid"))
-    if uuid is None:
+    uuid = record.get("uuid")
+    if not uuid or not isinstance(uuid, str):
         return None
     parent = text_or_none(record.get("parentUuid") or record.get("logicalParentUuid"))
-    return Node(uuid, parent, record.get("type") in ("user", "assistant"), _stays_with_parent(record))
-
-
-def _stays_with_parent(record: dict[str, Any]) -> bool:
-    """True for the result of a tool, and for a block of a response: they belong to the record before them."""
+    # The result of a tool, and a block of a response, belong to the record before them.
     message = record.get("message")
-    if not isinstance(message, dict):
-        return False
-    content = message.get("content")
-    first = content[0] if isinstance(content, list) and content else None
-    kind = first.get("type") if isinstance(first, dict) else None
-    return kind in ("tool_result", "tool_use")
+    content = message.get("content") if isinstance(message, dict) else None
+    first = content[0] if content and isinstance(content, list) else None
+    stays = isinstance(first, dict) and first.get("type") in ("tool_result", "tool_use")
+    return Node(uuid, parent, record.get("type") in ("user", "assistant"), stays)

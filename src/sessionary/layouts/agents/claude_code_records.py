@@ -37,10 +37,10 @@ _NOTICE = re.compile(
 
 def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None if it is not a message."""
-    kind, time = text_or_none(record.get("type")), parse_time(record.get("timestamp"))
+    kind = text_or_none(record.get("type"))
     if kind in _NO_MESSAGES:
         return None
-    inner = record.get("message")
+    inner, time = record.get("message"), parse_time(record.get("timestamp"))
     if kind in ("user", "assistant") and isinstance(inner, dict):
         role, origin, parts = author_and_parts(inner if "role" in inner else {"role": kind, **inner})
         if kind == "assistant":
@@ -49,15 +49,15 @@ def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
             origin = COMPACTION
         elif origin == PERSON and record.get("isMeta"):
             origin = HARNESS
-        model = inner.get("model")
+        model = text_or_none(inner.get("model"))
         message = Message(
             role,
             origin,
             parts or (Other("record", record),),
             time,
-            text_or_none(inner.get("id")) if kind == "assistant" else text_or_none(record.get("uuid")),
+            text_or_none(inner.get("id") if kind == "assistant" else record.get("uuid")),
             text_or_none(record.get("parentUuid")),
-            text_or_none(model) if model != "<synthetic>" else None,
+            model if model != "<synthetic>" else None,
             _usage(inner.get("usage")),
             place,
         )

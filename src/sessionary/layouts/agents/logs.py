@@ -109,7 +109,10 @@ class _State(Struct, array_like=True):
 
 
 class Reading(Struct):
-    """One reading: from where, up to where (None if no later one can go on there), by which plan."""
+    """One reading: from where, up to where (None if no later one can go on there), by which plan.
+
+    `last` is the id of the last message that was read.
+    """
 
     start: Cursor | None
     end: Cursor | None
@@ -197,13 +200,9 @@ class LogLayout(AgentLayout):
             reading = self._whole(ref)
             yield from self._stated(ref)
             yield from _notes(ref.locator, reading.plan.hidden)
-        last = reading.last
-        for item in _whole_messages(self._taken(ref, reading)):
-            if isinstance(item, Message):
-                last = item.id
-            yield item
+        yield from _whole_messages(self._taken(ref, reading), reading)
         if reading.end is not None:
-            state = _State(reading.end.state, reading.plan.state(), last, reading.memory)
+            state = _State(reading.end.state, reading.plan.state(), reading.last, reading.memory)
             if (data := _encoded(state)) is not None:
                 yield Cursor(data)
 
@@ -212,24 +211,24 @@ class LogLayout(AgentLayout):
         watch, path, memory = self._watch_of(ref), ref.locator, reading.memory
         plain_until = reading.surveyed if watch is None and reading.plan.is_plain else 0
         for found in self._watched(ref, reading.kept or records(self._fs, path, reading.start)):
-            if isinstance(found, Problem):
-                yield found
-            elif isinstance(found, Record):
-                yield from self._facts(ref, found.value, memory)
+            if isinstance(found, Record):
+                value, place = found.value, Place(path, found.line, found.byte)
+                yield from self._facts(ref, value, memory)
                 if found.byte < plain_until:
-                    yield from self._messages(ref, found.value, Place(path, found.line, found.byte), memory)
+                    yield from self._messages(ref, value, place, memory)
                     continue
-                at = reading.plan.newest(found.value)
-                verdict = reading.plan.verdict(found.value)
+                at = reading.plan.newest(value)
+                verdict = reading.plan.verdict(value)
                 if verdict is not Verdict.COPY:
-                    value, place = found.value, Place(ref.locator, found.line, found.byte)
                     if at is not None and (newest := self._record_at(ref, at[1])) is not None:
-                        value, place = newest, Place(ref.locator, *at)
-                    messages = self._messages(ref, value, place, reading.memory)
+                        value, place = newest, Place(path, *at)
+                    messages = self._messages(ref, value, place, memory)
                     if watch is not None and verdict is Verdict.SHOWN:
                         messages = iter(held := list(messages))
                         watch.kept(Record(value, place.line or 1, place.byte or 0, b""), held)
                     yield from messages if verdict is Verdict.SHOWN else map(aside, messages)
+            elif isinstance(found, Problem):
+                yield found
 
     def _record_at(self, ref: SessionRef, byte: int) -> dict[str, Any] | None:
         """The record at an offset; None if it is not alone on its line."""
@@ -301,7 +300,7 @@ def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
     """
     for found in read_jsonl(fs, path, after):
         yield found
-        if isinstance(found, Problem) and found.code in _SALVAGED and found.byte is not None:
+        if type(found) is Problem and found.code in _SALVAGED and found.byte is not None:
             from sessionary.codec import split_glued
             from sessionary.codec.damage import lenient
 
@@ -335,21 +334,21 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
         yield Problem("not_shown", Severity.note, path, None, None, words, _SHOWS_THEM)
 
 
-def _whole_messages(items: Iterator[Item]) -> Iterator[Item]:
+def _whole_messages(items: Iterator[Item], reading: Reading) -> Iterator[Item]:
     """The items, with consecutive messages of one id joined to one, which stands where the first does."""
     pending: Message | Aside | None = None
     last: Message | None = None
     behind: list[Item] = []
     for item in items:
         if isinstance(item, Message):
-            message = item
+            message, reading.last = item, item.id
         elif isinstance(item, Aside):
             message = item.message
         else:
             behind.append(item)
             continue
         if pending is not None and last is not None:
-            if last.id is not None and last.id == message.id and last.role == message.role:
+            if last.id == message.id and last.role == message.role and last.id is not None:
                 pending = _joined(pending, item)
                 last = pending if isinstance(pending, Message) else pending.message
                 continue

@@ -9,6 +9,7 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
+from msgspec.structs import replace
 from sessionary.layouts.agents.trees import Node
 from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
@@ -69,7 +70,7 @@ class PiCheck(LogCheck):
         """A record as a node; the first entries have no parent, or the header."""
         found = self._node(record)
         is_below_root = found is not None and found.parent in (self._root, self._stated)
-        return found._replace(parent=None) if found and is_below_root else found
+        return replace(found, parent=None) if found and is_below_root else found
 
     def _refuse(self, found: Record, code: str, words: str) -> None:
         path, remedy = self.ref.locator, mended_copy(self.ref)

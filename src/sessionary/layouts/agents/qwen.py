@@ -208,7 +208,7 @@ def _result(record: dict[str, Any], empty: Message) -> Message:
     stated = object_of(record.get("toolCallResult"))
     failed = text_or_none(stated.get("status")) in ("error", "cancelled")
     parts = [
-        part._replace(is_error=part.is_error or failed) if isinstance(part, ToolResult) else part
+        replace(part, is_error=part.is_error or failed) if isinstance(part, ToolResult) else part
         for part in parts_of(object_of(record.get("message")).get("parts"))
     ]
     if not any(isinstance(part, ToolResult) for part in parts):

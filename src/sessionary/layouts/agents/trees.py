@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import msgpack
+from msgspec import Struct, msgpack
 
 from sessionary.layouts.agents.logs import Verdict
 from sessionary.model import Record
@@ -15,7 +15,7 @@ from sessionary.transcript.branches import Tip, Tree
 REWOUND = "of branches that were rewound or abandoned"
 
 
-class Node(NamedTuple):
+class Node(Struct, frozen=True, gc=False):
     """A record as a node of the tree.
 
     Attributes:
@@ -60,7 +60,7 @@ class TreePlan:
         self._tree = Tree()
         self._gone: set[str] = set()
         self._newest: dict[str, tuple[int, int]] = {}
-        self._shown: set[str] = set()
+        self._unshown: set[str] = set()
         self._seen, self._digest_of = Seen(), digest_of
         self._previous: str | None = None
         self.is_plain = state is None
@@ -70,12 +70,15 @@ class TreePlan:
         if words := self._left_out(record):
             self.hidden[words] += 1
             self.is_plain = False
-        elif node := self._node(record):
-            if not self._split and self._tree.has(node.id):
-                self._newest[node.id] = (found.line, found.byte)
-            self._tree.add(node.id, node.parent, speaks=node.speaks, stays=node.stays)
+        elif (node := self._node(record)) is not None:
+            if self._tree.add(node.id, node.parent, speaks=node.speaks, stays=node.stays):
+                if not node.shown:
+                    self._unshown.add(node.id)
+                return
             if node.shown:
-                self._shown.add(node.id)
+                self._unshown.discard(node.id)
+            if not self._split:
+                self._newest[node.id] = (found.line, found.byte)
 
     def follow(self, record: dict[str, Any]) -> bool:
         if self._left_out(record):
@@ -87,9 +90,9 @@ class TreePlan:
         self.is_plain = self.is_plain and self._tree.is_straight
         self._gone = self._tree.abandoned()
         self._tip = self._tree.tip(self._gone)
-        if count := len(self._gone & self._shown):
+        if count := len(self._gone - self._unshown):
             self.hidden = Counter({REWOUND: count, **self.hidden})
-        self._tree, self._shown = Tree(), set()
+        self._tree, self._unshown = Tree(), set()
 
     def newest(self, record: dict[str, Any]) -> tuple[int, int] | None:
         node = self._node(record) if self._newest else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sessionary.catalog import Catalog
 from sessionary.disk.fs import OS_FS
@@ -30,6 +31,7 @@ from sessionary.model import (
     Other,
     Problem,
     SessionRef,
+    ToolResult,
     Usage,
 )
 from sessionary.testing.cursors import Reader
@@ -111,9 +113,11 @@ def test_a_conversation(home: Path, editor: Editor) -> None:
         [(f"c{number}", {"path": "a.txt"})] for number in (1, 2, 3, 4)
     ]
     assert [each.results[0] for each in tools[1::2]] == [
-        ("c1", '{"contents": "a word"}', False), ("c2", "no such file", True),
-        ("c3", "", False), ("c4", "cancelled", True),
-    ]  # fmt: skip
+        ToolResult("c1", '{"contents": "a word"}'),
+        ToolResult("c2", "no such file", True),
+        ToolResult("c3", ""),
+        ToolResult("c4", "cancelled", True),
+    ]
     assert {each.origin for each in tools[1::2]} == {TOOL}
     assert tools[4].model == "sonnet"
     assert tools[4].parts[1] == Other("diff", {"newModelDiffWrtV0": [{"modified": ["x"]}]})
@@ -467,8 +471,8 @@ def test_a_row_that_is_not_a_message_is_not_shown_as_it_is(home: Path, editor: E
     ref = refs(home)["s1"]
     place = read(home)[0].place
     with pytest.raises(Exception, match="There is no record cursorAuth"):
-        found.raw(ref, place._replace(path=f"{editor.path}#cursorAuth/accessToken"))
-    document = found.raw(ref, place._replace(path=f"{editor.path}#composerData:s1"))
+        found.raw(ref, replace(place, path=f"{editor.path}#cursorAuth/accessToken"))
+    document = found.raw(ref, replace(place, path=f"{editor.path}#composerData:s1"))
     assert KEY.encode() not in document
     assert json.loads(document)["name"] == "A title"
     with pytest.raises(Exception, match="Session 'nothing' not found"):

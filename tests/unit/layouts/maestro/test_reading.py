@@ -6,7 +6,7 @@ from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.summary import summary_of
-from sessionary.model import AGENT, PERSON, TOOL, Cursor, Message, Reset, Usage
+from sessionary.model import AGENT, PERSON, TOOL, Cursor, Message, Place, Reset, Usage
 
 
 def post(root: Path, *, cost: float | None = 0.5, tokens: int = 100) -> tuple[MaestroLayout, Path]:
@@ -30,7 +30,7 @@ def test_a_breadcrumb_is_a_question_its_calls_their_results_and_the_answer(tmp_p
     ]
     assert messages[1].calls[0].call_id == messages[2].results[0].call_id
     assert messages[2].results[0].text == '["a"]'
-    assert {one.place for one in messages} == {(str(path), 1, 0)}
+    assert {one.place for one in messages} == {Place(str(path), 1, 0)}
 
 
 def test_the_usage_of_breadcrumbs_is_counted_by_model(tmp_path: Path) -> None:
