@@ -183,11 +183,9 @@ class Catalog:
 
         layout, ref, fingerprint, row = one
         before = None if row is None else self._progress(layout.name, _home(layout), ref.locator)
-        summary, progress = summarize(layout, ref, before)
+        summary, progress = summarize(layout, ref, before, share=_SHARE)
         if any(problem.code in _PASSING for problem in summary.problems):
             fingerprint = UNKNOWN
-        if progress is not None and len(progress.cursor.state) + len(progress.state) > summary.size // _SHARE:
-            progress = None
         return _Read(_Row(fingerprint, summary), progress)
 
     def _store_batch(self, batch: list[tuple[Unread, _Read | None]]) -> bool:

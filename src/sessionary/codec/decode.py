@@ -77,6 +77,16 @@ def decode_object(raw: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def decode_if_json(value: Any) -> Any:
+    """The value of a text that is JSON, as some writers store values; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value.encode("utf-8", "surrogatepass"))
+    except Undecodable:
+        return value
+
+
 def decode_patiently(raw: bytes) -> Decoded:
     """As `decode`, with the slow parser, which also reports unusual features. Raises as `decode`."""
     skipped = len(BOM) if raw.startswith(BOM) else 0

@@ -45,6 +45,7 @@ def summarize(
     *,
     items: Iterator[Item] | None = None,
     idle_since: datetime | None = None,
+    share: int | None = None,
 ) -> Summarized:
     """The summary of a session.
 
@@ -52,6 +53,7 @@ def summarize(
         items: what `layout.read` yields, if the layout reads it with more problems for a check.
         idle_since: in a session that did not change since then no tool is at work, so the calls of its last message
             must have results; None if any may be at work.
+        share: return progress only if it takes less than this part of the size of the session; None for any size.
 
     Raises:
         NotFound: the session is gone.
@@ -99,10 +101,13 @@ def summarize(
         header.nested or fold.fact("nested") is not None or layout.short_key(ref) != ref.session_id,
         fold.fact("version"),
     )
-    state, largest = None, LARGEST_WITH_FINDINGS if repairs else LARGEST_STATE
-    if cursor is not None:
-        state = fold.state(findings=repairs)
-    if cursor is None or state is None or len(cursor.state) + len(state) > largest:
+    room = LARGEST_WITH_FINDINGS if repairs else LARGEST_STATE
+    if share is not None:
+        room = min(room, header.size // share)
+    if cursor is None or len(cursor.state) > room:
+        return Summarized(summary, None)
+    state = fold.state(findings=repairs)
+    if state is None or len(cursor.state) + len(state) > room:
         return Summarized(summary, None)
     return Summarized(summary, Progress(cursor, state, usage))
 

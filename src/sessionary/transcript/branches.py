@@ -10,6 +10,25 @@ RECENT = 64
 """The number of last records that a `Tip` knows. A record whose parent is not among them may begin a branch."""
 
 
+class Node(Struct, frozen=True, gc=False):
+    """A record as a node of the tree.
+
+    Attributes:
+        id: its id.
+        parent: the id of the record before it.
+        speaks: the user or the agent speaks, so the conversation goes on from here.
+        stays: it belongs to its parent, as the result of a tool or a block of a response, and stays on the line with
+            it.
+        shown: it counts among those that are not shown, if it is off the line.
+    """
+
+    id: str
+    parent: str | None
+    speaks: bool = True
+    stays: bool = False
+    shown: bool = True
+
+
 class Tip(Struct, array_like=True):
     """The end of the line, from which it can be continued.
 
@@ -23,25 +42,25 @@ class Tip(Struct, array_like=True):
     recent: list[tuple[bytes, bool | None]] = field(default_factory=list)
     missing: list[bytes] = field(default_factory=list)
 
-    def extend(self, record: str, parent: str | None, *, speaks: bool, stays: bool = False) -> bool:
-        """Add a record that was stored after the others; see `Tree.add`.
+    def extend(self, node: Node) -> bool:
+        """Add a record that was stored after the others.
 
         Returns:
             False if the tip alone does not determine the line: the record begins a branch, or is stored twice.
         """
         from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs none
 
-        known, own = [one for one, _ in self.recent], digest_of(record)
-        before = None if parent is None else digest_of(parent)
+        known, own = [one for one, _ in self.recent], digest_of(node.id)
+        before = None if node.parent is None else digest_of(node.parent)
         at = known.index(before) if before in known else -1
         # What comes after the parent stays with the line only if it belongs to records before it.
         behind = [on for _, on in self.recent[at + 1 :] if on is not False]
         continues = at >= 0 and self.recent[at][1] is not False and True not in behind
-        if own in known or own in self.missing or (known and not (continues and (speaks or not behind))):
+        if own in known or own in self.missing or (known and not (continues and (node.speaks or not behind))):
             return False
         if before is not None and not known:
             self.missing.append(before)
-        self.recent = [*self.recent[1 - RECENT :], (own, None if stays and parent is not None else True)]
+        self.recent = [*self.recent[1 - RECENT :], (own, None if node.stays and before is not None else True)]
         return True
 
 
@@ -57,17 +76,9 @@ class Tree:
         self.is_straight = True
         """True as long as each record follows the one before it, and none is stored twice: all are on the line."""
 
-    def add(self, record: str, parent: str | None, *, speaks: bool, stays: bool) -> bool:
-        """Add the next record in the order of the store; False if one of this id was added.
-
-        Args:
-            record: its id.
-            parent: the id of the record before it.
-            speaks: the user or the agent speaks, so the conversation goes on from here.
-            stays: it belongs to its parent, as the result of a tool or a block of a response, and stays on the line
-                with it.
-        """
-        parents = self._parents
+    def add(self, node: Node) -> bool:
+        """Add the next record in the order of the store; False if one of this id was added."""
+        record, parent, parents = node.id, node.parent, self._parents
         if record in parents:
             self.is_straight = False
             return False  # stored twice: the first one counts
@@ -81,9 +92,9 @@ class Tree:
         self._last = record
         # A record behind the end of the line may be stored before it: the line still ends there.
         is_before = record in self._awaited and record in _line(parents, self._leaf)
-        if (speaks or self._leaf == parent) and not is_before:
+        if (node.speaks or self._leaf == parent) and not is_before:
             self._leaf = record
-        if stays and parent is not None:
+        if node.stays and parent is not None:
             self._stays[record] = parent
         return True
 

@@ -6,7 +6,7 @@ A fold can be stored at any message and continued later: it is a plain value, an
 from __future__ import annotations
 
 from bisect import bisect_left
-from datetime import datetime
+from datetime import date, datetime
 
 from msgspec import MsgspecError, Struct, field, msgpack
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from sessionary.transcript.diagnosis import Diagnosis
 from sessionary.transcript.history_messages import begins_turn
 
 TITLE = 200
-_EPOCH = datetime(1970, 1, 1).toordinal()
+_EPOCH = date(1970, 1, 1).toordinal()
 LARGEST_STATE = 1 << 12
 """Bytes that are stored of a session: of its fold and its cursor. One with more open calls or problems is read anew."""
 LARGEST_WITH_FINDINGS = 1 << 16
@@ -79,16 +79,7 @@ class Fold(Struct, array_like=True):
     def take(self, item: Item) -> None:
         """Add the next item of a session; after a `Reset` the fold is void, so the caller begins a new one."""
         if isinstance(item, Message):
-            self.diagnosis.take(item)
-            self.turns += begins_turn(item)
-            if self.title is None and item.origin == PERSON:
-                self.title = short_title(item.text)
-            if (time := item.time) is not None:
-                self.created = self.created or time
-                if self.updated is None or time > self.updated:
-                    self.updated = time
-            if item.usage is not None or item.model is not None:
-                self._count(item, item.usage or NO_USAGE)
+            self._add(item)
         elif isinstance(item, UsageEvent):
             self._count(item, item.usage)
         elif isinstance(item, Problem):
@@ -102,6 +93,18 @@ class Fold(Struct, array_like=True):
                 self._count(item.message, item.message.usage)
         elif isinstance(item, Reset):
             raise ValueError("a fold does not go on after a Reset")
+
+    def _add(self, message: Message) -> None:
+        self.diagnosis.take(message)
+        self.turns += begins_turn(message)
+        if self.title is None and message.origin == PERSON:
+            self.title = short_title(message.text)
+        if (time := message.time) is not None:
+            self.created = self.created or time
+            if self.updated is None or time > self.updated:
+                self.updated = time
+        if message.usage is not None or message.model is not None:
+            self._count(message, message.usage or NO_USAGE)
 
     def _count(self, stated: Message | UsageEvent, usage: Usage) -> None:
         time, context = stated.time, usage.context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sessionary import codec
+from sessionary.codec.decode import decode_if_json
 from sessionary.model import ToolCall, ToolResult
 
 Message = Mapping[str, Any]
@@ -153,7 +153,7 @@ def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall
     if entries and call_id is not None:
         same = next((entry for entry in entries if entry.get("id") == call_id), None)
     if same is None:
-        return ToolCall(call_id, _name(block), _arguments(block.get("input")))
+        return ToolCall(call_id, _name(block), decode_if_json(block.get("input")))
     entries.remove(same)
     return _listed(same)
 
@@ -161,17 +161,7 @@ def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall
 def _listed(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
-    return ToolCall(_word(call.get("id")), _name(inner, call), _arguments(inner.get("arguments")))
-
-
-def _arguments(stored: Any) -> Any:
-    """Arguments as they are meant; JSON text that a model did not finish stays text."""
-    if not isinstance(stored, str):
-        return stored
-    try:
-        return codec.decode(stored.encode("utf-8", "surrogatepass"))
-    except codec.Undecodable:
-        return stored
+    return ToolCall(_word(call.get("id")), _name(inner, call), decode_if_json(inner.get("arguments")))
 
 
 def _name(call: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:

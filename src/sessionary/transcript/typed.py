@@ -37,8 +37,7 @@ from sessionary.transcript.messages import parts as stored_parts
 NOWHERE = Place(None)
 _OF_TOOLS = (ToolCall, ToolResult)
 
-_PART_KEYS = frozenset({"tool_calls", "tool_call_id", "thinking_text"})
-"""Keys of a message that hold parts, beside its content."""
+_NONE: list[dict[str, Any]] = []
 
 
 class Numbered(Struct, frozen=True):
@@ -107,15 +106,16 @@ def author_and_parts(message: Any) -> tuple[str | None, str, tuple[Part, ...]]:
     if not isinstance(role, str):
         return None, HARNESS, (Other("record", message),)
     content = message.get("content")
-    parts: tuple[Part, ...]
-    is_plain = role != "tool" and message.keys().isdisjoint(_PART_KEYS)
-    if is_plain and isinstance(content, str):
-        parts = (Text(content),)
-    elif is_plain and isinstance(content, list):
-        parts = tuple([_typed(part_of_block(block, [])) for block in content])
-    else:
-        parts = tuple(typed_parts(message))
-    return role, _origin(message, role, parts), parts
+    found: list[Part] = []
+    if role == "tool" or "tool_calls" in message or "tool_call_id" in message or "thinking_text" in message:
+        found += typed_parts(message)
+    elif isinstance(content, str):
+        found.append(Text(content))
+    elif isinstance(content, list):
+        for block in content:
+            found.append(_typed(part_of_block(block, _NONE)))
+    parts = tuple(found)
+    return role, AGENT if role == "assistant" else _origin(message, role, parts), parts
 
 
 def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
@@ -127,14 +127,15 @@ def _unwrapped(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _origin(message: Mapping[str, Any], role: str, parts: tuple[Part, ...]) -> str:
-    if role == "assistant":
-        return AGENT
     if role in ("tool", ROLE):
         return TOOL
     if role != "user":
         return HARNESS
-    results = [part for part in parts if isinstance(part, ToolResult)]
-    if parts and len(results) == len(parts):
+    results = 0
+    for part in parts:
+        if isinstance(part, ToolResult):
+            results += 1
+    if results and results == len(parts):
         return TOOL  # as most messages of this role
     if is_real_user(message):
         return PERSON
@@ -154,9 +155,9 @@ def typed_parts(message: Mapping[str, Any]) -> Iterator[Part]:
 
 def _typed(part: Any) -> Part:
     if isinstance(part, dict):
-        kind, text, thinking = part.get("type"), part.get("text"), part.get("thinking")
-        if isinstance(thinking, str):
+        if isinstance(thinking := part.get("thinking"), str):
             return Thinking(thinking)
+        kind, text = part.get("type"), part.get("text")
         return Text(text) if kind in TEXT and isinstance(text, str) else Other(str(kind))
     if isinstance(part, _OF_TOOLS):
         return part

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, origin_of
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.agents.trees import Node, TreePlan
+from sessionary.layouts.agents.trees import TreePlan
 from sessionary.layouts.base import Capability, Retention
 from sessionary.model import (
     Fact,
@@ -31,6 +31,7 @@ from sessionary.model import (
     Usage,
     UsageEvent,
 )
+from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:
     from sessionary.layouts.agents.log_check import LogCheck
@@ -128,9 +129,7 @@ class ClaudeCodeLayout(LogLayout):
         return self._below_home([ref.locator, *self._files_below(ref.locator.removesuffix(".jsonl"))])
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
-        if _is_agent(ref):
-            return TreePlan(_node, state)
-        return TreePlan(_node, state, left_out=_of_sub_agent)
+        return TreePlan(_node, state, beside=None if _is_agent(ref) else "isSidechain")
 
     def _stated(self, ref: SessionRef) -> Iterator[Fact]:
         if _is_agent(ref) and "/subagents/" in ref.locator:
@@ -233,10 +232,6 @@ def _folder(stated: Fact, memory: Memory) -> Iterator[Fact]:
 
 def _is_agent(ref: SessionRef) -> bool:
     return ref.session_id.startswith(_AGENT_FILE)
-
-
-def _of_sub_agent(record: dict[str, Any]) -> str | None:
-    return "of sub-agents" if record.get("isSidechain") else None
 
 
 def _node(record: dict[str, Any]) -> Node | None:

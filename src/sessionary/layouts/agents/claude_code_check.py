@@ -16,10 +16,10 @@ from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.agents.trees import Node
 from sessionary.layouts.base import mended_copy
 from sessionary.layouts.jsonl import read_range
 from sessionary.model import Message, Other, Problem, Record, SessionRef, Severity, UsageEvent
+from sessionary.transcript.branches import Node
 
 _BLOCKS = frozenset(
     "document image redacted_thinking search_result server_tool_use tool_reference".split()

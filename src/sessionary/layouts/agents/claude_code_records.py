@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sessionary.codec.times import parse_time
-from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
+from sessionary.layouts.agents.fields import count_of, text_or_none
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -37,8 +37,8 @@ _NOTICE = re.compile(
 
 def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None if it is not a message."""
-    kind = text_or_none(record.get("type"))
-    if kind in _NO_MESSAGES:
+    kind = record.get("type")
+    if isinstance(kind, str) and kind in _NO_MESSAGES:
         return None
     inner, time = record.get("message"), parse_time(record.get("timestamp"))
     if kind in ("user", "assistant") and isinstance(inner, dict):
@@ -74,6 +74,7 @@ def message_of_record(record: dict[str, Any], place: Place) -> Message | None:
 def _usage(stated: Any) -> Usage | None:
     if not isinstance(stated, dict):
         return None
+    written, tools = stated.get("cache_creation"), stated.get("server_tool_use")
     return Usage(
         count_of(stated.get("input_tokens")),
         count_of(stated.get("output_tokens")),
@@ -81,6 +82,6 @@ def _usage(stated: Any) -> Usage | None:
         count_of(stated.get("cache_creation_input_tokens")),
         0,
         None,
-        count_of(object_of(stated.get("cache_creation")).get("ephemeral_1h_input_tokens")),
-        count_of(object_of(stated.get("server_tool_use")).get("web_search_requests")),
+        count_of(written.get("ephemeral_1h_input_tokens")) if isinstance(written, dict) else 0,
+        count_of(tools.get("web_search_requests")) if isinstance(tools, dict) else 0,
     )

@@ -34,7 +34,7 @@ class Lines(Struct, array_like=True):
         """True if the same line stands shortly before."""
         if "timestamp" not in record.value:
             return False
-        mark, recent = mark_of(record.raw), self.recent
+        recent, mark = self.recent, mark_of(record.raw)
         if mark in recent:
             return True
         recent.append(mark)

@@ -121,10 +121,11 @@ class Decoder(Struct, array_like=True):
         """The content of a record of a file."""
         self.number += 1
         record = found.value
-        kind, payload = unwrapped(record)
+        kind, payload = record.get("type"), record.get("payload")
+        if not isinstance(payload, dict) or not isinstance(kind, str):
+            kind, payload = unwrapped(record)
         if payload is None:
-            about = _About(record, {}, found, path)
-            return (about.message(None, HARNESS, Other("record", record)),)
+            return (_About(record, {}, found, path).unknown(),)
         about = _About(record, payload, found, path)
         if kind == "event_msg":
             return self._event(about)
@@ -174,8 +175,10 @@ class Decoder(Struct, array_like=True):
                 about, "r", role, parts_of(payload.get("message") if stated is None else stated)
             )
         if kind == "reasoning":
-            texts = [*texts_of(payload.get("summary")), *texts_of(payload.get("content"))]
-            return self._thought(about, "r", texts)
+            summary, content = payload.get("summary"), payload.get("content")
+            if not summary and not content:
+                return ()  # as most: what was thought is encrypted
+            return self._thought(about, "r", [*texts_of(summary), *texts_of(content)])
         if kind == "agent_message":
             message = about.message("user", AGENT, *parts_of(payload.get("content")))
             if self.titled:
@@ -198,28 +201,22 @@ class Decoder(Struct, array_like=True):
         by_server = kind in _EXECUTED_BY_SERVER
         if call_id:
             self._remember_call("=" * by_server + call_id)
-        function = payload.get("function")
-        name = word(payload.get("name")) or (
-            word(function.get("name")) if isinstance(function, dict) else None
-        )
+        name = word(payload.get("name")) or word(object_of(payload.get("function")).get("name"))
         if name and (space := word(payload.get("namespace"))):
             name = f"{space}{'' if space.endswith('__') else '.'}{name}"
-        call = ToolCall(
-            None if by_server else call_id, name or kind.removesuffix("_call"), arguments_of(payload)
-        )
-        parts: list[Part] = [call]
-        if kind == "image_generation_call":
-            parts.append(Other("image"))
-        return about.message("assistant", AGENT, *parts, model=self.model)
+        name = name or kind.removesuffix("_call")
+        call = ToolCall(None if by_server else call_id, name, arguments_of(payload))
+        beside = (Other("image"),) if kind == "image_generation_call" else ()
+        return about.message("assistant", AGENT, call, *beside, model=self.model)
 
     # -- events
 
     def _event(self, about: _About) -> Sequence[Said]:
         payload = about.payload
         kind = word(payload.get("type")) or ""
-        item = payload.get("item")
         if kind in ("token_count", "turn.completed"):
             return self._used(about)
+        item = payload.get("item")
         if kind == "user_message":
             return self._said(about, "e", "user", parts_of_event(payload))
         if kind == "agent_message":
@@ -282,9 +279,9 @@ class Decoder(Struct, array_like=True):
         if role in ("user", "assistant") and self._known(f"{role} {text}", source):
             return ()
         if origin is None:
-            origin = {"user": PERSON, "assistant": AGENT}.get(role, HARNESS)
-            if origin == PERSON and _HARNESS.match(text):
-                origin = HARNESS
+            origin = AGENT if role == "assistant" else HARNESS
+            if role == "user" and not _HARNESS.match(text):
+                origin = PERSON
         model = word(about.payload.get("model")) or self.model if role == "assistant" else None
         message = about.message(role, origin, *parts, model=model)
         if origin == PERSON:
@@ -397,7 +394,8 @@ class _About(Struct, gc=False):
     path: str
 
     def message(self, role: str | None, origin: str, *parts: Part, model: str | None = None) -> Message:
-        place = Place(self.path, self.found.line, self.found.byte)
+        found = self.found
+        place = Place(self.path, found.line, found.byte)
         id_ = word(self.payload.get("id"))
         return Message(role, origin, parts, time_of(self.record), id_, None, model, None, place)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from sessionary.codec.decode import decode_if_json
 from sessionary.codec.times import parse_time
-from sessionary.layouts.agents.fields import decoded
 from sessionary.model import Fact, Other, Part, Text, Usage
 
 COUNTS = (
@@ -112,13 +112,11 @@ def is_wrapped(text: str) -> bool:
 
 def arguments_of(payload: dict[str, Any]) -> Any:
     """The arguments of a call, decoded where they are JSON."""
-    stated = next(
-        (payload[key] for key in ("arguments", "input", "action") if payload.get(key) is not None), None
-    )
-    if stated is None:
-        skipped = ("type", "id", "call_id", "name", "namespace", "status", "result")
-        return {key: value for key, value in payload.items() if key not in skipped}
-    return decoded(stated) if "arguments" in payload else stated
+    for key in ("arguments", "input", "action"):
+        if (stated := payload.get(key)) is not None:
+            return decode_if_json(stated) if "arguments" in payload else stated
+    skipped = ("type", "id", "call_id", "name", "namespace", "status", "result")
+    return {key: value for key, value in payload.items() if key not in skipped}
 
 
 def content_of(stored: Any) -> Any:
@@ -136,7 +134,7 @@ def has_failed(stored: Any) -> bool:
     """True if a result states a failure: Codex stores most exit codes in its text alone."""
     if isinstance(stored, str):
         if stored.startswith("{") and '"exit_code"' in stored:
-            stored = decoded(stored)
+            stored = decode_if_json(stored)
         else:
             head = stored[:1000]
             found = _EXIT.search(head) if "xit" in head else None
@@ -196,7 +194,7 @@ def counter_in(data: bytes) -> list[int] | None:
     at = len(data)
     while (at := data.rfind(b'"total_token_usage"', 0, at)) >= 0:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-        record = decoded(data[begin : end if end >= 0 else len(data)].decode("utf-8", "replace"))
+        record = decode_if_json(data[begin : end if end >= 0 else len(data)].decode("utf-8", "replace"))
         payload = record.get("payload") if isinstance(record, dict) else None
         info = payload.get("info") if isinstance(payload, dict) else None
         if isinstance(info, dict) and (counter := counts_of(info.get("total_token_usage"))):

@@ -50,12 +50,7 @@ def cost_of(value: Any) -> float | None:
 
 
 def decoded(value: Any) -> Any:
-    """A value that some writers store as the text of its JSON."""
-    if not isinstance(value, str):
-        return value
-    from sessionary.codec import Undecodable, decode  # here, since a list that reads nothing needs neither
+    """As `decode_if_json`."""
+    from sessionary.codec.decode import decode_if_json  # here, since a list that reads nothing needs it not
 
-    try:
-        return decode(value.encode("utf-8", "surrogatepass"))
-    except Undecodable:
-        return value
+    return decode_if_json(value)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import is_file
 from sessionary.layouts.agents.fields import cost_of, count_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
-from sessionary.layouts.agents.trees import Node, TreePlan
+from sessionary.layouts.agents.trees import TreePlan
 from sessionary.layouts.base import Capability
 from sessionary.model import (
     AGENT,
@@ -37,6 +37,7 @@ from sessionary.model import (
     ToolResult,
     Usage,
 )
+from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:
     from sessionary.layouts.agents.log_check import LogCheck

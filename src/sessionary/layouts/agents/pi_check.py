@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
-from msgspec.structs import replace
-from sessionary.layouts.agents.trees import Node
 from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
+from sessionary.transcript.branches import Node
 
 REFUSED = {
     "bad_content": Severity.stops_resume,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from
-from sessionary.layouts.agents.trees import Node, TreePlan
+from sessionary.layouts.agents.trees import TreePlan
 from sessionary.layouts.base import Capability
 from sessionary.model import (
     AGENT,
@@ -32,6 +32,7 @@ from sessionary.model import (
     Text,
     ToolResult,
 )
+from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:
     from sessionary.layouts.agents.log_check import LogCheck

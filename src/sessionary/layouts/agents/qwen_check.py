@@ -11,8 +11,8 @@ from sessionary.layouts.agents.fields import text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.agents.trees import Node
 from sessionary.model import Problem, Record, SessionRef, Severity
+from sessionary.transcript.branches import Node
 
 
 class QwenCheck(LogCheck):

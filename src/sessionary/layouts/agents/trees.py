@@ -6,31 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
 from sessionary.layouts.agents.logs import Verdict
 from sessionary.model import Record
-from sessionary.transcript.branches import Tip, Tree
+from sessionary.transcript.branches import Node, Tip, Tree
 
 REWOUND = "of branches that were rewound or abandoned"
-
-
-class Node(Struct, frozen=True, gc=False):
-    """A record as a node of the tree.
-
-    Attributes:
-        id: its id.
-        parent: the id of the record before it.
-        speaks: the conversation goes on from here; see `Tree.add`.
-        stays: it stays on the line with its parent.
-        shown: it counts among those that are not shown, if it is off the line.
-    """
-
-    id: str
-    parent: str | None
-    speaks: bool = True
-    stays: bool = False
-    shown: bool = True
+BESIDE = "of sub-agents"
 
 
 class TreePlan:
@@ -39,7 +22,7 @@ class TreePlan:
     Args:
         node: a record as a node; None for one that is outside of the tree and counts.
         state: the tip of the line, of a cursor; None to read from the start.
-        left_out: the words for records that are not part of the session; None for one that is.
+        beside: the key of a record of a sub-agent, which is not part of the session; None if all records are.
         split: True if consecutive records of one id are pieces of one message. Any other record with an id that
             occurred before is a copy.
     """
@@ -49,13 +32,13 @@ class TreePlan:
         node: Callable[[dict[str, Any]], Node | None],
         state: bytes | None = None,
         *,
-        left_out: Callable[[dict[str, Any]], str | None] = lambda record: None,
+        beside: str | None = None,
         split: bool = False,
     ) -> None:
         from sessionary.codec.seen import Seen, digest_of  # here, since a list that reads nothing needs none
 
         self.hidden: Counter[str] = Counter()
-        self._node, self._left_out, self._split = node, left_out, split
+        self._node, self._beside, self._split = node, beside, split
         self._tip = Tip() if state is None else msgpack.decode(state, type=Tip)
         self._tree = Tree()
         self._gone: set[str] = set()
@@ -67,11 +50,11 @@ class TreePlan:
 
     def survey(self, found: Record) -> None:
         record = found.value
-        if words := self._left_out(record):
-            self.hidden[words] += 1
+        if self._beside is not None and record.get(self._beside):
+            self.hidden[BESIDE] += 1
             self.is_plain = False
         elif (node := self._node(record)) is not None:
-            if self._tree.add(node.id, node.parent, speaks=node.speaks, stays=node.stays):
+            if self._tree.add(node):
                 if not node.shown:
                     self._unshown.add(node.id)
                 return
@@ -81,10 +64,10 @@ class TreePlan:
                 self._newest[node.id] = (found.line, found.byte)
 
     def follow(self, record: dict[str, Any]) -> bool:
-        if self._left_out(record):
+        if self._beside is not None and record.get(self._beside):
             return False
         node = self._node(record)
-        return node is None or self._tip.extend(node.id, node.parent, speaks=node.speaks, stays=node.stays)
+        return node is None or self._tip.extend(node)
 
     def settle(self) -> None:
         self.is_plain = self.is_plain and self._tree.is_straight
@@ -99,7 +82,7 @@ class TreePlan:
         return None if node is None else self._newest.get(node.id)
 
     def verdict(self, record: dict[str, Any]) -> Verdict:
-        if self._left_out(record):
+        if self._beside is not None and record.get(self._beside):
             return Verdict.ASIDE
         node = self._node(record)
         if node is None:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from sessionary.codec.decode import decode_if_json
 from sessionary.codec.times import parse_time
-from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
+from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
 from sessionary.model import (
     AGENT,
     HARNESS,
@@ -169,7 +170,7 @@ class _Calls:
             if call.get("kind") in CALLS and not call.get("subAgentInvocationId")
         ]
         rounds = [
-            _Round(text_or_none(call.get("id")), decoded(call.get("arguments")))
+            _Round(text_or_none(call.get("id")), decode_if_json(call.get("arguments")))
             for one in map(object_of, list_of(metadata.get("toolCallRounds")))
             for call in map(object_of, list_of(one.get("toolCalls")))
         ]
@@ -204,7 +205,7 @@ def _given(call: Mapping[str, Any]) -> Any:
     if isinstance(command, str) and command:
         return {"command": command}
     if isinstance(details.get("input"), str):
-        return decoded(details["input"])
+        return decode_if_json(details["input"])
     words = _markdown(call.get("invocationMessage"))
     return {"message": words} if words else None
 
