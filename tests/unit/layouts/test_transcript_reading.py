@@ -138,12 +138,12 @@ def test_the_quick_way_says_what_patience_says(
     assert summed(talk) == patiently(data, thorough=thorough)
 
 
-@given(transcripts())
-def test_what_is_clean_reads_without_a_word(data: bytes) -> None:
-    values = clean_records(data)
-    if values is not None:
-        reading = read_lines(data)
-        assert (values, reading.problems, reading.torn) == (reading.values, [], False)
+@given(transcripts(), st.integers(1, 9), st.integers(0, 99))
+def test_what_is_clean_reads_without_a_word(data: bytes, line: int, byte: int) -> None:
+    found = clean_records(data, line, byte)
+    if found is not None:
+        reading = read_lines(data, line=line, byte=byte)
+        assert (list(found), reading.problems, reading.torn) == (list(reading.records()), [], False)
 
 
 # Places and repeats in a file of many windows
