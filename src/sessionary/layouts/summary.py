@@ -104,10 +104,8 @@ def summarize(
     room = LARGEST_WITH_FINDINGS if repairs else LARGEST_STATE
     if share is not None:
         room = min(room, header.size // share)
-    if cursor is None or len(cursor.state) > room:
-        return Summarized(summary, None)
-    state = fold.state(findings=repairs)
-    if state is None or len(cursor.state) + len(state) > room:
+    state = fold.state(findings=repairs) if cursor is not None and len(cursor.state) <= room else None
+    if cursor is None or state is None or len(cursor.state) + len(state) > room:
         return Summarized(summary, None)
     return Summarized(summary, Progress(cursor, state, usage))
 
