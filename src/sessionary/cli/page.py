@@ -32,6 +32,9 @@ _SPEAKERS = {
     "developer": "Developer",
     "user": "Hook",
 }
+_PROMPTS = frozenset({"system", "developer"})
+_LONG_PROMPT = 2_000
+"""Characters from which on the prompt of a program is folded as a result is."""
 _BAR = "  │ "
 HUGE = 1_000_000
 """Longest result, in characters, whose folded lines are counted."""
@@ -112,14 +115,19 @@ class Page:
 
     def _message(self, numbered: Numbered) -> Iterator[str]:
         message = numbered.message
+        own = _by_id(
+            message.calls
+        )  # what the user ran, and what the provider executes, has its result beside it
         for result in message.results:
-            yield from self._call(self._waiting.pop(result.call_id, None), result)
+            yield from self._call(
+                self._waiting.pop(result.call_id, None) or own.pop(result.call_id, None), result
+            )
         if _only_answers(message):
             return
         yield from self._unanswered()
         is_person = message.origin == PERSON
         yield from self._person(message, numbered.turn) if is_person else self._other(message)
-        self._waiting = _by_id(message.calls)
+        self._waiting = own
 
     def _skip(self, message: Message) -> None:
         """Remember only which calls of a message that is not shown are still without a result."""
@@ -156,7 +164,11 @@ class Page:
                 yield from self._label(speaker, message.time)
             for thought in message.thoughts:
                 yield from self._folded("thinking", thought)
-            yield from self._drawn(message.text)
+            is_prompt = message.role in _PROMPTS and len(message.text) > _LONG_PROMPT and not self._full
+            yield from self._result(message.text) if is_prompt else self._drawn(message.text)
+            for part in message.parts:
+                if isinstance(part, Other) and part.kind == "error":
+                    yield paint(fit(f"✗ {one_line(_words_of(part.value))}", self._width), "red")
 
     def _label(self, speaker: str, time: datetime | None) -> Iterator[str]:
         yield ""
@@ -225,6 +237,16 @@ class Page:
         shown = fit(brief_arguments(call.arguments), max(room, 0))
         parts = ["▸ " + paint(name, "magenta"), shown, paint(verdict, "red") if verdict else ""]
         return "  ".join(filter(None, parts))
+
+
+def _words_of(error: Any) -> str:
+    """The words of an error that a model or its provider returned."""
+    if isinstance(error, dict):
+        inner = error.get("data")
+        words = error.get("message") or (inner.get("message") if isinstance(inner, dict) else None)
+        if isinstance(words, str):
+            return words
+    return error if isinstance(error, str) else codec.encode_line(codec.sanitize(error)).decode()
 
 
 def _by_id(calls: Iterable[ToolCall]) -> dict[str | int | None, ToolCall]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.model import AGENT, TOOL, Aside, Item, Message, Place, Text, ToolCall, ToolResult
+from sessionary.model import AGENT, TOOL, Aside, Item, Message, Other, Place, Text, ToolCall, ToolResult
 from sessionary.transcript.typed import Numbered, message_of, numbered
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -139,3 +139,43 @@ def test_messages_outside_the_conversation_are_between_two_rules() -> None:
     ]  # fmt: skip
     assert "✗ no result" in lines[3]
     assert "make" in lines[5]
+
+
+def drawn(*messages: Message, full: bool = False) -> list[str]:
+    items: list[Item] = list(messages)
+    return list(Page(80, full=full, now=NOW).lines(numbered(items)))
+
+
+def test_a_result_in_the_message_of_its_call_belongs_to_it() -> None:
+    ran = (ToolCall(None, "bash", {"command": "ls"}), ToolResult(None, "a.txt"))
+    found = drawn(Message("assistant", AGENT, (ToolCall("c1", "read", {}),)), Message("user", "harness", ran))
+    assert [line for line in found if line.startswith(("▸", "  │"))] == [
+        "▸ bash  ls", "  │ a.txt", "▸ read  ✗ no result",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "quota is used up",
+        {"message": "quota is used up"},
+        {"name": "APIError", "data": {"message": "quota is used up"}},
+    ],
+)
+def test_an_error_of_the_model_is_shown(error: Any) -> None:
+    assert drawn(Message("assistant", AGENT, (Other("error", error),)))[-1] == "✗ quota is used up"
+
+
+def test_an_error_of_another_shape_is_shown_as_it_is() -> None:
+    assert drawn(Message("assistant", AGENT, (Other("error", {"code": 5}),)))[-1] == '✗ {"code": 5}'
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_long_prompt_of_the_program_is_folded(role: str) -> None:
+    prompt = Message(
+        role, "harness", (Text("\n".join(f"rule {number} is this one" for number in range(200))),)
+    )
+    found = drawn(prompt)
+    assert "… 188 more lines" in found
+    assert len(found) == 15
+    assert len(drawn(prompt, full=True)) > 200
