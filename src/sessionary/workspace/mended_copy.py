@@ -24,6 +24,8 @@ from sessionary.model import Problem, SessionRef, Severity
 ROUNDS = 1000
 """Most checks of a copy."""
 _COMPRESSED = ".zst"
+_OF_BASE = frozenset({"missing_page", "bad_cut"})
+"""Problems of a page with the one before it, which in a copy may be missing because it is of another session."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ def mended_copy(layout: Layout, ref: SessionRef, out: Path, fs: Fs) -> MendedCop
         raise Invalid(f"{home} is in the folder of the agent", path=home, hint="give a folder elsewhere")
     main, others = _files(layout, ref)
     source, target = main[1], _target(home, main[0])
-    for path in (target, *(_target(home, other) for other in others)):
+    for path in (target, *(_beside(home, other) for other in others)):
         if is_there(fs, path):
             raise AlreadyExists(
                 f"{path} already exists", path=path, hint="give another folder, or an empty one"
@@ -73,11 +75,17 @@ def mended_copy(layout: Layout, ref: SessionRef, out: Path, fs: Fs) -> MendedCop
         if any(one.code == "bad_document" and one.path == path for one in before):
             found.mends.append(Mend("bad_document", None, f"{other} is left out"))
             continue
-        made = _target(home, other)
+        made = _beside(home, other)
         make_folder(fs, os.path.dirname(made))
-        atomic.copy_file(path, made, fs=fs)
+        if any(one.code in _OF_BASE and one.path == path for one in before) and path.endswith(".jsonl"):
+            page = _salvaged(found, fs, path, before)
+            _mend_base(found, page, layout, path, before)
+            atomic.replace(made, (line.data for line in page.lines), fs=fs)
+        else:
+            atomic.copy_file(path, made, fs=fs)
         found.paths.append(made)
     make_folder(fs, os.path.dirname(target))
+    _mend_base(found, mender, layout, source, before)
     _mend(found, mender, layout, target, fs, before)
     found.paths.insert(0, target)
     return found
@@ -106,6 +114,21 @@ def _files(layout: AgentLayout, ref: SessionRef) -> tuple[tuple[str, str], dict[
 def _target(home: str, name: str) -> str:
     """The path of the copy of a file, which is not compressed."""
     return os.path.join(home, *name.removesuffix(_COMPRESSED).split("/"))
+
+
+def _beside(home: str, name: str) -> str:
+    """The path of the copy of a file that belongs to a session, byte for byte."""
+    return os.path.join(home, *name.split("/"))
+
+
+def _mend_base(
+    found: MendedCopy, mender: Mender, layout: AgentLayout, path: str, before: list[Problem]
+) -> None:
+    """Mend where the page at this path continues the one before it."""
+    for problem in before:
+        if problem.code in _OF_BASE and problem.path == path:
+            end = None if problem.code == "missing_page" else layout.base_end(path)
+            found.mends += filter(None, (mender.mend_base(problem, end),))
 
 
 def _salvaged(found: MendedCopy, fs: Fs, source: str, before: list[Problem]) -> Mender:
@@ -162,5 +185,6 @@ def _mend(
     found.remaining = [
         one
         for one in found.remaining
-        if one.severity > Severity.note and (one.code in codes or one.line is not None)
+        if one.severity > Severity.note
+        and (one.code in codes or (one.line is not None and one.code not in _OF_BASE))
     ]

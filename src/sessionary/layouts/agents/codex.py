@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from sessionary.disk.fs import READ, read_at, storage_failed
+from sessionary.disk.fs import READ, read_at, size_of, storage_failed
 from sessionary.layouts.agents.logs import records
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, KnownTime, MayMatch, Part, Recency
@@ -367,7 +367,7 @@ class CodexLayout(AgentLayout):
             first, file = pages[0].path, self._known().rollouts.get(str(base.get("thread_id")))
             if file is None or (path := self._present(file.path)) in seen:
                 words = f"what was said before is in the rollout {base.get('thread_id')}, which is missing"
-                problems.append(Problem("missing_page", Severity.hides_data, first, 1, 0, words))
+                problems.append(Problem("missing_page", Severity.stops_resume, first, 1, 0, words))
                 break
             end = base.get("end_byte_offset")
             end = end if isinstance(end, int) else None
@@ -381,6 +381,22 @@ class CodexLayout(AgentLayout):
             seen.add(path)
             pages.insert(0, Page(path, end))
         return pages, meta, problems
+
+    def base_end(self, path: str) -> int | None:
+        base = self._meta(path).get("history_base", {})
+        file = self._known().rollouts.get(str(base.get("thread_id")))
+        if file is None or (before := self._present(file.path)) == path:
+            return None
+        stated, ordinals, end = base.get("end_byte_offset"), base.get("end_ordinal_exclusive"), 0
+        for found in self._records(before):
+            if isinstance(found, Record):
+                behind, ordinal = found.byte + len(found.raw) + 1, found.value.get("ordinal")
+                if isinstance(ordinals, int) and isinstance(ordinal, int):
+                    is_before = ordinal < ordinals
+                else:
+                    is_before = behind <= (stated or 0)
+                end = behind if is_before else end
+        return min(end, size_of(self._fs, before) or 0)
 
     def _ends_line(self, path: str, end: int) -> bool:
         return self._is_compressed(path) or (end > 0 and self._read_at(path, 1, end - 1) == b"\n")

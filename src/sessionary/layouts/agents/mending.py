@@ -84,6 +84,28 @@ class Mender:
         what = rule(problem, at)
         return None if what is None else Mend(problem.code, problem.line, what)
 
+    def mend_base(self, problem: Problem, end: int | None) -> Mend | None:
+        """Mend where a page continues the one before it.
+
+        Args:
+            problem: ``missing_page`` or ``bad_cut``, of the first record.
+            end: the byte at which it is to continue; None if the page before is missing.
+        """
+        first = self.lines[0].value if self.lines else {}
+        payload = object_of(first.get("payload"))
+        base = object_of(payload.get("history_base"))
+        if not base:
+            return None
+        alone = {key: value for key, value in payload.items() if key != "history_base"}
+        what = "the session begins here; the page before is missing"
+        if end is not None:
+            alone["history_base"] = {**base, "end_byte_offset": end}
+            what = f"it continues the page before at byte {end:,}, where a line ends"
+        value = {**first, "payload": alone}
+        # The line keeps its length: the page behind this one states bytes of it.
+        self.lines[0] = Line(value, encode_line(sanitize(value)).ljust(len(self.lines[0].data) - 1))
+        return Mend(problem.code, 1, what)
+
     # -- records
 
     def _replace(self, at: int, value: Value) -> None:

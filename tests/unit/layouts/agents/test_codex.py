@@ -34,6 +34,7 @@ from sessionary.model import (
 from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.typed import numbered
+from sessionary.workspace.mended_copy import mended_copy
 from tests.lanes import shared_folder
 
 ID = "0198a000-0000-7000-8000-000000000001"
@@ -795,7 +796,10 @@ def ordinals(records: Iterable[dict[str, Any]], first: int = 0) -> list[dict[str
 
 
 def base(page: str, before: bytes) -> dict[str, Any]:
-    return {"thread_id": page, "end_ordinal_exclusive": before.count(b"\n"), "end_byte_offset": len(before)}
+    count = before.count(b"\n")
+    last = json.loads(before.splitlines()[-1]) if b"{" in before else {}
+    end = last.get("ordinal", count - 1) + 1
+    return {"thread_id": page, "end_ordinal_exclusive": end, "end_byte_offset": len(before)}
 
 
 def question(number: int, text: str, total: int) -> list[dict[str, Any]]:
@@ -876,7 +880,7 @@ def test_a_missing_page_is_reported_and_the_others_are_read(home: Path) -> None:
     place(home, ID, 9).unlink()
     assert asked_in(home, ref) == ["Three", "Four"]
     assert [(one.code, one.severity) for one in summary(home, ref).problems] == [
-        ("missing_page", Severity.hides_data)
+        ("missing_page", Severity.stops_resume)
     ]
 
 
@@ -885,6 +889,61 @@ def test_pages_that_form_a_ring_end_no_reader(home: Path) -> None:
     ref = write(home, meta(history_base=base(ID, b"x\n")), asked("b", 2), name=f"{ID}_{PAGE}", hour=10)
     assert "missing_page" in codes(summary(home, ref))
     assert texts(home, ref)[-1] == "b"
+
+
+def mended(home: Path, ref: SessionRef, out: Path) -> tuple[list[tuple[str, str]], SessionRef]:
+    """The changes of a mended copy, and the session in it, with which nothing is wrong any more."""
+    found = mended_copy(CodexLayout(home), ref, out, OS_FS)
+    assert found.remaining == []
+    assert [one for one in CodexLayout(out).check(found.copy) if one.severity > Severity.note] == []
+    return [(one.code, one.what) for one in found.mends], found.copy
+
+
+@pytest.mark.parametrize("gone", [1, 2], ids=["the first", "the second"])
+def test_a_copy_begins_where_a_page_is_missing(home: Path, tmp_path: Path, gone: int) -> None:
+    ref = paged(home)
+    place(home, *((ID, 9) if gone == 1 else (f"{ID}_{PAGE}", 10))).unlink()
+    others = [place(home, f"{ID}_{PAGE}", 10)] if gone == 1 else []
+    before = {path: path.read_bytes() for path in [Path(ref.locator), *others]}
+    mends, copy = mended(home, ref, tmp_path / "out")
+    assert mends == [("missing_page", "the session begins here; the page before is missing")]
+    assert asked_in(tmp_path / "out", copy) == (["Three", "Four"] if gone == 1 else ["Four"])
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("change", [-1, 5, 6000], ids=["before", "behind", "past the end"])
+def test_a_copy_continues_a_page_at_the_end_of_a_line(home: Path, tmp_path: Path, change: int) -> None:
+    ref = paged(home)
+    path = place(home, f"{ID}_{PAGE}", 10)
+    begun, *rest = path.read_bytes().splitlines(keepends=True)
+    stated = json.loads(begun)
+    right = stated["payload"]["history_base"]["end_byte_offset"]
+    stated["payload"]["history_base"]["end_byte_offset"] += change
+    path.write_bytes(encoded([stated]) + b"".join(rest))
+    assert len(encoded([stated])) == len(begun), "the page behind it states bytes of it"
+    mends, copy = mended(home, ref, tmp_path / "out")
+    assert mends == [("bad_cut", f"it continues the page before at byte {right:,}, where a line ends")]
+    assert asked_in(tmp_path / "out", copy) == asked_in(home, paged(home))
+
+
+def test_a_copy_of_a_fork_still_continues_the_session_that_was_forked(home: Path, tmp_path: Path) -> None:
+    first = write(home, meta(), says("user", "One", 1))
+    at = base(ID, Path(first.locator).read_bytes())
+    broken = says("user", "Two", 3)
+    ref = write(home, meta(OTHER, history_base=at), broken, b'{"torn', name=OTHER, hour=10)
+    found = mended_copy(CodexLayout(home), ref, tmp_path / "out", OS_FS)
+    assert [one.code for one in found.mends] == ["torn_tail"]
+    assert found.remaining == []
+    assert b'"history_base"' in Path(found.copy.locator).read_bytes()
+
+
+def test_a_copy_keeps_a_compressed_page_under_its_name(home: Path, tmp_path: Path) -> None:
+    ref = paged(home)
+    compress(place(home, ID, 9))
+    with Path(ref.locator).open("ab") as file:
+        file.write(b'{"torn')
+    found = mended_copy(CodexLayout(home), ref, tmp_path / "out", OS_FS)
+    assert asked_in(tmp_path / "out", found.copy) == asked_in(home, ref)
 
 
 @pytest.mark.parametrize("change", [-1, 10**6])
