@@ -81,13 +81,30 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+def test_a_first_list_that_takes_more_than_a_second_begins_with_the_newest_rows(home: Path) -> None:
+    for number in range(60):
+        for path in (home / "projects" / "-u-app" / "sessions" / f"s{number:02}").rglob("*"):
+            os.utime(path, (1_700_000_000 + number,) * 2)
+    words = (sys.executable, "-c", SLOW, "list", "--home", str(home))
+    shown = {"PAGER": "", "LINES": "24", "NO_COLOR": "1", "XDG_CACHE_HOME": str(home.parent / "cache")}
+    first, progress, complete = on_terminal(*words, **shown).out.partition("reading sessions")
+    rows = first.splitlines()[1:21]
+    assert [row.split()[0] for row in rows] == [f"s{number:02}" for number in range(59, 39, -1)]
+    assert all(row.count(" … ") for row in rows), "nothing is counted yet"
+    assert progress, "then the progress"
+    listed = re.findall(r"^.*?\b(s\d\d) .*\b30\b", complete, re.MULTILINE)
+    assert listed == [f"s{number:02}" for number in range(59, -1, -1)], "then the complete list"
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | shown)
+    assert done.stdout.count("s59") == 1, "a pipe gets one table"
+
+
 @pytest.mark.parametrize("name", ["list", "tree", "check"])
 def test_a_first_look_that_takes_more_than_a_second_shows_how_far_it_is(home: Path, name: str) -> None:
     words = (sys.executable, "-c", SLOW, name, "--home", str(home))
     cache = {"XDG_CACHE_HOME": str(home.parent / "cache")}
     slow = on_terminal(*words, PAGER="", **cache)
     what, last = ("checking", "60 sessions checked") if name == "check" else ("reading sessions", "s59")
-    assert slow.out.index(what) < slow.out.index(last)
+    assert slow.out.index(what) < slow.out.rindex(last)
     done = subprocess.run(words, capture_output=True, check=True, env={**os.environ, **cache})
     assert what.encode() + b" " not in done.stdout + done.stderr
 

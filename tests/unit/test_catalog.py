@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from shutil import rmtree
@@ -672,10 +672,12 @@ class Stopped:
 
     def __init__(self, *, goes_on: bool) -> None:
         self.total = self.done = self.count = 0
+        self.known: list[tuple[str, bool]] = []
         self._goes_on = goes_on
 
-    def begin(self, total: int) -> None:
+    def begin(self, total: int, known: Sequence[Summary]) -> None:
         self.total = total
+        self.known = [(one.ref.session_id, one.unread) for one in known]
 
     def advance(self, size: int) -> None:
         self.count, self.done = self.count + 1, self.done + size
@@ -709,6 +711,7 @@ def test_ctrl_c_keeps_what_was_read_newest_first(
     else:
         with pytest.raises(KeyboardInterrupt):
             list(workspace.summaries(watch))
+    assert watch.known == [(f"s{number}", True) for number in range(7, -1, -1)]
     assert (watch.total, watch.done) == (
         sum(one.size for one in expected.values()),
         sum(expected[f"s{number}"].size for number in (5, 6, 7)),

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.base import KnownTime, Layout
+from sessionary.layouts.base import KnownTime, Layout, SaysByPlace
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
@@ -85,8 +85,9 @@ class Unread(NamedTuple):
         """The summary from its documents, names and stats alone, without counts. None if the session is gone."""
         from sessionary.layouts.summary import summary_of  # as in `Catalog._read`
 
+        stated = self.layout.stated(self.ref) if isinstance(self.layout, SaysByPlace) else iter(())
         try:
-            return replace(summary_of(self.layout, self.ref, iter(())), unread=True)
+            return replace(summary_of(self.layout, self.ref, stated), unread=True)
         except NotFound:
             return None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -15,6 +16,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.targets import NONE_YET, all_summaries, names_of, of_project, report_failure, report_none
 from sessionary.cli.text import cells, fit, one_line
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.clock import believed
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import SHORT, Workspace, documents
@@ -50,6 +52,9 @@ _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 
 _UNREAD = "…"
 """Stands for what is not known of a session that is not read yet."""
+
+_BELOW = 4
+"""Lines of the screen below the first rows: the progress, and the command."""
 
 _TITLE = 24
 """Minimum width of a title, in cells, as long as another column can be left out."""
@@ -111,6 +116,10 @@ def list_command(
     `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that is left
     only in the archive.
 
+    On a terminal, if sessions must be read and that takes more than a second, the newest ones are printed first, with
+    "…" for what is not known yet; then the progress, and the complete list. Ctrl-C ends the reading and lists what is
+    known. Elsewhere only the complete list is printed.
+
     On a terminal the rows are numbered: `sessionary show 3` and every other command takes the number of a row in the
     last list of the same terminal instead of an id. Star and tags are shown beside the title.
 
@@ -119,15 +128,14 @@ def list_command(
     details.
     """
     workspace = homes.workspace()
-    found, failure = all_summaries(workspace, partly=output.is_terminal() and not output.is_json())
     accepted = [health for word in healths for health in _HEALTHS[word]]
     wanted = Filter(kinds, model, branch, accepted, [tag.removeprefix("#") for tag in tags], starred)
-    chosen = [
-        one
-        for one in of_project(workspace, found, project, failure)
-        if (one.updated is None or is_within(one.updated, since, until)) and wanted.holds(one)
-    ]
-    chosen.sort(key=_rank, reverse=True)
+    selection = _Selection(workspace, project, since, until, wanted)
+    early = None
+    if output.is_terminal() and not output.is_json():
+        early = partial(_print_first, selection, 0 if sort in _SORTS else limit or output.height())
+    found, failure = all_summaries(workspace, early)
+    chosen = selection.of(found, failure)
     if sort in _SORTS:
         chosen.sort(key=_SORTS[sort])
     if output.is_json():
@@ -176,6 +184,40 @@ def _print(
         drawn.insert(0, Column("#", [str(at + 1) for at in range(len(rows))], right=True))
     with output.paged():
         output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+
+
+class _Selection(NamedTuple):
+    """Which sessions are listed."""
+
+    workspace: Workspace
+    project: str | None
+    since: datetime | None
+    until: datetime | None
+    wanted: Filter
+
+    def of(self, some: Sequence[Summary], failure: StorageFailed | None = None) -> list[Summary]:
+        """These of some sessions, the newest first. Raises as `of_project`."""
+        found = [
+            one
+            for one in of_project(self.workspace, list(some), self.project, failure)
+            if (one.updated is None or is_within(one.updated, self.since, self.until))
+            and self.wanted.holds(one)
+        ]
+        return sorted(found, key=_rank, reverse=True)
+
+
+def _print_first(selection: _Selection, limit: int, known: Sequence[Summary]) -> None:
+    """Print the newest sessions that fit on the screen, before all are read: what is not known is open."""
+    try:
+        chosen = [one for one in selection.of(known) if not one.nested]
+    except NotFound:
+        return  # the project of a session may be known only when it is read
+    if some := chosen[: min(max(output.height() - _BELOW, 1), limit)]:
+        short = selection.workspace.short_ids([one.ref for one in some])
+        rows = [(one, short[one.ref], 0) for one in some]
+        drawn = list(columns(rows, names_of(selection.workspace, some)))
+        output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+        output.flush()
 
 
 def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], str]) -> Iterator[Column]:

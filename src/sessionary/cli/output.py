@@ -332,6 +332,13 @@ def room() -> int | None:
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 40)
 
 
+def height() -> int:
+    """The lines of the terminal; 24 if unknown."""
+    import shutil  # as in `room`
+
+    return shutil.get_terminal_size((WIDTH, 24)).lines
+
+
 def width() -> int:
     """The width of wrapped text: that of the terminal up to a readable maximum; 80 if unknown."""
     return min(room() or WIDTH, WIDEST)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from sessionary.cli import last_list, options, output
-from sessionary.cli.progress import Progress, can_be_drawn
+from sessionary.cli.progress import PATIENCE, Progress, can_be_drawn
 from sessionary.cli.text import one_line, short_path
 from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
@@ -122,28 +123,45 @@ def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
     )
 
 
+LONG = 256 << 20
+"""Bytes that take more than a second to read."""
+
+
 class _Reading:
-    """Shows how far the sessions are read, by bytes.
+    """Shows how far the sessions are read, by bytes, and before that what is known of them, if it takes long.
 
     Args:
-        partly: Ctrl-C ends the reading and not the command.
+        early: prints what is known before the reading; then Ctrl-C ends the reading and not the command.
     """
 
-    def __init__(self, *, partly: bool) -> None:
-        self._partly = partly
+    def __init__(self, early: Callable[[Sequence[Summary]], None] | None) -> None:
+        self._early = early
+        self._known: Sequence[Summary] = ()
+        self._begun = time.monotonic()
         self._progress: Progress | None = None
 
-    def begin(self, total: int) -> None:
-        what = "reading sessions, Ctrl-C lists them as they are" if self._partly else "reading sessions"
+    def begin(self, total: int, known: Sequence[Summary]) -> None:
+        self._known = known
+        if total > LONG:
+            self._show()
+        what = "reading sessions, Ctrl-C lists them as they are" if self._early else "reading sessions"
         self._progress = Progress(what, total)
 
     def advance(self, size: int) -> None:
+        if time.monotonic() - self._begun > PATIENCE:
+            self._show()
         if self._progress is not None:
             self._progress.advance(size)
 
+    def _show(self) -> None:
+        """Print once what is known before the reading."""
+        if self._early is not None and self._known:
+            self._early(self._known)
+        self._known = ()
+
     def goes_on(self) -> bool:
         self.end()
-        return self._partly
+        return self._early is not None
 
     def end(self) -> None:
         """Remove the bar."""
@@ -152,16 +170,18 @@ class _Reading:
 
 
 def all_summaries(
-    workspace: Workspace, *, partly: bool = False
+    workspace: Workspace, early: Callable[[Sequence[Summary]], None] | None = None
 ) -> tuple[list[Summary], StorageFailed | None]:
     """The summary of every session, and the errors of the folders that could not be read.
 
     Args:
-        partly: on a terminal Ctrl-C ends the reading alone; then the other sessions are `Summary.unread`.
+        workspace: where to look.
+        early: on a terminal, called with what is known if the reading takes more than a second. Then Ctrl-C ends the
+            reading alone, and the other sessions are `Summary.unread`.
     """
     if not can_be_drawn():
         return gathered(workspace.summaries())
-    reading = _Reading(partly=partly)
+    reading = _Reading(early)
     try:
         return gathered(workspace.summaries(reading))
     finally:

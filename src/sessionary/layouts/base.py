@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import StorageFailed
-from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
+from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -227,6 +227,15 @@ class Resumes(Protocol):
 
     def resume_command(self, ref: SessionRef) -> list[str]:
         """The program and its arguments, without a shell. It is to be run in the folder that the agent worked in."""
+        ...
+
+
+@runtime_checkable
+class SaysByPlace(Protocol):
+    """A layout to which the place of a session says something of it."""
+
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
+        """What the place of a session, and the documents there, say of it: parent, folder. Reads no session."""
         ...
 
 

@@ -46,8 +46,8 @@ _SHOWN = 20
 class Watch(Protocol):
     """Follows the reading of sessions."""
 
-    def begin(self, total: int) -> None:
-        """So many bytes are to be read."""
+    def begin(self, total: int, known: Sequence[Summary]) -> None:
+        """So many bytes are to be read; this is known before. What is not read yet is `Summary.unread`."""
 
     def advance(self, size: int) -> None:
         """So many further ones were read."""
@@ -147,17 +147,20 @@ class Sessions:
         """The summaries of each layout."""
         surveyed = [gathered(self.catalog.survey(one)) for one in self.layouts]
         unread = [one for items, _ in surveyed for one in items if isinstance(one, Unread)]
-        read = self._newest_first(unread, watch) if unread else {}
+        known_before = [one for items, _ in surveyed for one in items if isinstance(one, Summary)]
+        read = self._newest_first(unread, known_before, watch) if unread else {}
         for items, failure in surveyed:
             known = (read.get(one.ref) if isinstance(one, Unread) else one for one in items)
             yield ending_in((one for one in known if one is not None), failure)
 
-    def _newest_first(self, unread: list[Unread], watch: Watch) -> dict[SessionRef, Summary]:
+    def _newest_first(
+        self, unread: list[Unread], known: list[Summary], watch: Watch
+    ) -> dict[SessionRef, Summary]:
         """The summaries of sessions that must be read; without those that are gone, or none."""
         pairs = [(one, header) for one in unread if (header := one.header()) is not None]
         pairs.sort(key=lambda pair: pair[1].updated.timestamp() if pair[1].updated else 0.0, reverse=True)
         headers = {header.ref: header for _, header in pairs}
-        watch.begin(sum(header.size for header in headers.values()))
+        watch.begin(sum(header.size for header in headers.values()), [*headers.values(), *known])
         found: dict[SessionRef, Summary] = {}
         try:
             for summary in self.catalog.read(one for one, _ in pairs):

@@ -131,7 +131,7 @@ class ClaudeCodeLayout(LogLayout):
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state, beside=None if _is_agent(ref) else "isSidechain")
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
         if _is_agent(ref) and "/subagents/" in ref.locator:
             yield Fact("parent", os.path.basename(ref.locator.rpartition("/subagents/")[0]), 1)
 

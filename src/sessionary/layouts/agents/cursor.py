@@ -268,7 +268,7 @@ class CursorLayout(LogLayout):
         data = read_bytes(self._fs, ref.locator)
         if data is None:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
-        yield from self._stated(ref)
+        yield from self.stated(ref)
         before, *pieces = _SPEAKER.split(data.decode("utf-8", "replace"))
         for role, words in (("system", before), *zip(pieces[::2], pieces[1::2], strict=True)):
             if words.strip():
@@ -289,7 +289,7 @@ class CursorLayout(LogLayout):
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(lambda record: None, state)
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
         project, _, below = os.path.dirname(ref.locator).partition(f"/{_TRANSCRIPTS}")
         trusted = object_of(setting(self._fs, f"{project}/.workspace-trusted"))
         if path := text_or_none(trusted.get("workspacePath")):

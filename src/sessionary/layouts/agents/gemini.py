@@ -179,7 +179,7 @@ class GeminiLayout(LogLayout):
     def _plan(self, ref: SessionRef, state: bytes | None) -> PatchLog:
         return PatchLog(state)
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
         folder = os.path.dirname(ref.locator)
         if os.path.basename(folder) != "chats":
             yield Fact("parent", os.path.basename(folder)[:8], 1)
@@ -223,7 +223,7 @@ class GeminiLayout(LogLayout):
         data = read_bytes(self._fs, ref.locator)
         if data is None:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
-        yield from self._stated(ref)
+        yield from self.stated(ref)
         memory: Memory = {}
         for found in pieces(data, ref.locator, shape):
             if isinstance(found, Problem):

@@ -155,10 +155,6 @@ class LogLayout(AgentLayout):
         """Facts of the session in a record. Called for every record, whether it counts or not."""
         return ()
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
-        """Facts of the session from the path of its file."""
-        return iter(())
-
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
     ) -> Iterator[Item]:
@@ -198,7 +194,7 @@ class LogLayout(AgentLayout):
             if after is not None:
                 yield Reset()
             reading = self._whole(ref)
-            yield from self._stated(ref)
+            yield from self.stated(ref)
             yield from _notes(ref.locator, reading.plan.hidden)
         yield from _whole_messages(self._taken(ref, reading), reading)
         if reading.end is not None:

@@ -106,7 +106,7 @@ class QwenLayout(LogLayout):
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(_node, state, split=True)
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
         if _is_of_sub_agent(ref):
             yield Fact("parent", os.path.basename(os.path.dirname(ref.locator)), 1)
             yield Fact("nested", "sub-agent")

@@ -30,7 +30,7 @@ from sessionary.layouts.base import (
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.jsonl import raw_record
-from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
+from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, SessionRef, Severity
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -80,6 +80,10 @@ class AgentLayout:
     @abstractmethod
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         """The content of a file, in its order; see `Layout.read`."""
+
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
+        """What the place of a session, and the documents there, say of it."""
+        return iter(())
 
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))
@@ -159,6 +163,10 @@ class AgentLayout:
     def borrowed(self, ref: SessionRef) -> dict[str, str]:
         """Files of other sessions that are needed to read this one, as `files`."""
         return {}
+
+    def base_end(self, path: str) -> int | None:
+        """The byte at which a page continues the file before it, at the end of a line; None if that file is missing."""
+        return None
 
     def place_of_rows(self, ref: SessionRef) -> str | None:
         """The locator, relative to a home, that a session in a database has where only its rows are restored.

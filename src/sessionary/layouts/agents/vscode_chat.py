@@ -255,11 +255,11 @@ class VsCodeChatLayout(LogLayout):
     def _stated_once(self, ref: SessionRef, after: Cursor | None, items: Iterator[Item]) -> Iterator[Item]:
         """The items, with what the place of a file says wherever it is read from its start."""
         if after is None:
-            yield from self._stated(ref)
+            yield from self.stated(ref)
         for item in items:
             yield item
             if isinstance(item, Reset):
-                yield from self._stated(ref)
+                yield from self.stated(ref)
 
     def _events(self) -> CopilotCliLayout:
         events = CopilotCliLayout(self.home, self._fs, now=self._now)
@@ -281,7 +281,7 @@ class VsCodeChatLayout(LogLayout):
     def _plan(self, ref: SessionRef, state: bytes | None) -> MutationLog:
         return MutationLog(state)
 
-    def _stated(self, ref: SessionRef) -> Iterator[Fact]:
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
         if path := path_of(self._workspace(ref, "folder")):
             yield Fact("cwd", path, 1)
         elif (path := path_of(self._workspace(ref, "workspace"))) and path.endswith(".code-workspace"):
@@ -336,7 +336,7 @@ class VsCodeChatLayout(LogLayout):
         data = read_bytes(self._fs, ref.locator)
         if data is None:
             raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
-        yield from self._stated(ref)
+        yield from self.stated(ref)
         for found in pieces(data, ref.locator, shape):
             if isinstance(found, Problem):
                 yield found
