@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sessionary.disk.fs import is_file, read_bytes, size_of
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict, only_records
+from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import (
@@ -46,6 +46,7 @@ from sessionary.model import (
 from sessionary.model import Part as MessagePart
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
     from sessionary.transcript.fold import Fold
 
 HOME = "COPILOT_HOME"
@@ -175,11 +176,15 @@ class CopilotCliLayout(LogLayout):
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         return super().ref_for_path(folder) or super().ref_for_path(folder / _EVENTS)
 
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        from sessionary.layouts.agents.copilot_cli_check import CopilotCliCheck  # as in `LogLayout`
+
+        return CopilotCliCheck(ref, self._fs, str(self.home))
+
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.copilot_cli_check import beside_problems, refused_events
+        from sessionary.layouts.agents.copilot_cli_check import beside_problems
 
         yield from super().check(ref)
-        yield from refused_events(self._fs, str(self.home), ref, only_records(self._fs, ref.locator))
         if ref.locator.endswith(f"/{_EVENTS}"):
             yield from beside_problems(self._fs, ref)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +17,7 @@ from sessionary.disk.fs import Fs, read_bytes
 from sessionary.disk.pid_file import is_running
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import list_of, object_of
+from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
@@ -30,32 +31,39 @@ Validate = Callable[[dict[str, Any]], str | None]
 """Why an event fails the schema; None if it does not."""
 
 
-def refused_events(fs: Fs, home: str, ref: SessionRef, events: Iterable[Record]) -> Iterator[Problem]:
-    """The events that fail the schema of the newest version that is installed."""
-    found = _newest_schema(fs, home)
-    if found is None:
-        return
-    version, schema = found
-    validate = _validator(schema)
-    if validate is None:
-        words = f"the events were not compared with the schema of Copilot CLI {version}"
-        remedy = "install `sessionary[schema]`"
-        yield Problem("not_validated", Severity.note, ref.locator, None, None, words, remedy)
-        return
-    count = 0
-    for event in events:
-        if count < MOST_EVENTS and (why := validate(event.value)) is not None:
-            count += 1
-            words = f"an event {event.value.get('type')} fails the schema of Copilot CLI {version}: {why}"
-            yield Problem(
-                "refused_event",
-                Severity.stops_resume,
-                ref.locator,
-                event.line,
-                event.byte,
-                words,
-                mended_copy(ref),
+class CopilotCliCheck(LogCheck):
+    """The events that fail the schema of the newest version that is installed.
+
+    Args:
+        ref: the session.
+        fs: the file system.
+        home: the folder of the agent.
+    """
+
+    def __init__(self, ref: SessionRef, fs: Fs, home: str) -> None:
+        super().__init__(ref)
+        self._version, schema = _newest_schema(fs, home) or ("", None)
+        self._validate = None if schema is None else _validator(schema)
+        self._refused: list[Problem] = []
+
+    def stored(self, found: Record) -> None:
+        super().stored(found)
+        if self._validate is None or len(self._refused) == MOST_EVENTS:
+            return
+        if (why := self._validate(found.value)) is not None:
+            words = (
+                f"an event {found.value.get('type')} fails the schema of Copilot CLI {self._version}: {why}"
             )
+            at = (self.ref.locator, found.line, found.byte, words, mended_copy(self.ref))
+            self._refused.append(Problem("refused_event", Severity.stops_resume, *at))
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._refused
+        if self._version and self._validate is None:
+            words = f"the events were not compared with the schema of Copilot CLI {self._version}"
+            remedy = "install `sessionary[schema]`"
+            yield Problem("not_validated", Severity.note, self.ref.locator, None, None, words, remedy)
 
 
 def beside_problems(fs: Fs, ref: SessionRef) -> Iterator[Problem]:

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, only_records, records
+from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, Retention, from_start
@@ -44,6 +44,9 @@ from sessionary.model import (
     ToolCall,
     ToolResult,
 )
+
+if TYPE_CHECKING:
+    from sessionary.layouts.agents.log_check import LogCheck
 
 HOME = "GEMINI_CLI_HOME"
 _LARGEST_REGISTRY = 1 << 20
@@ -145,12 +148,15 @@ class GeminiLayout(LogLayout):
             paths += [path for name in named for path in self._files_below(f"{chats}/{name}")]
         return self._below_home(paths)
 
+    def _check_of(self, ref: SessionRef) -> LogCheck:
+        from sessionary.layouts.agents.gemini_check import GeminiCheck  # as in `LogLayout`
+
+        return GeminiCheck(ref) if ref.locator.endswith(".jsonl") else super()._check_of(ref)
+
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.agents.gemini_check import log_problems, twins
+        from sessionary.layouts.agents.gemini_check import twins
 
         yield from super().check(ref)
-        if ref.locator.endswith(".jsonl"):
-            yield from log_problems(ref, only_records(self._fs, ref.locator))
         folder, own = os.path.split(ref.locator)
         names = [(name, match[1]) for name in self._names(folder) if (match := _NAME.fullmatch(_stem(name)))]
         if os.path.basename(folder) == "chats":
@@ -246,7 +252,7 @@ class GeminiLayout(LogLayout):
         plan = reading.plan
         assert isinstance(plan, PatchLog)
         plan.begin()
-        for found in self._watched(ref, records(self._fs, ref.locator, reading.start)):
+        for found in self._watched(ref, reading.kept or records(self._fs, ref.locator, reading.start)):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):

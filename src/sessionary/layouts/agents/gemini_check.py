@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.patch_log import kind_of, versions
 from sessionary.layouts.base import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
 
-def log_problems(ref: SessionRef, records: Iterable[Record]) -> Iterator[Problem]:
-    """A file without an id or without records, an id of another session, and rewinds to what is not there."""
-    known: set[str] = set()
-    stated, remedy, count = None, mended_copy(ref), 0
-    for count, found in enumerate(records, 1):
-        if stated is None and isinstance(found.value.get("sessionId"), str):
-            stated = str(found.value["sessionId"])
-        if kind_of(found.value) == "rewind" and (target := found.value["$rewindTo"]) not in known:
+class GeminiCheck(LogCheck):
+    """A file without an id or without records, an id of another session, and rewinds to missing messages.
+
+    Args:
+        ref: the session.
+    """
+
+    def __init__(self, ref: SessionRef) -> None:
+        super().__init__(ref, versions=True)
+        self._known: set[str] = set()
+        self._rewinds: list[Problem] = []
+        self._stated: str | None = None
+        self._number = 0
+
+    def stored(self, found: Record) -> None:
+        super().stored(found)
+        self._number += 1
+        if self._stated is None and isinstance(found.value.get("sessionId"), str):
+            self._stated = str(found.value["sessionId"])
+        if kind_of(found.value) == "rewind" and (target := found.value["$rewindTo"]) not in self._known:
             words = f"a rewind to the message {target}, which is missing: Gemini CLI shows nothing before it"
+            at = (self.ref.locator, found.line, found.byte, words, mended_copy(self.ref))
+            self._rewinds.append(Problem("unknown_rewind", Severity.hides_data, *at))
+        self._known.update(key for key, _ in versions(found.value, self._number))
+
+    def problems(self) -> Iterator[Problem]:
+        yield from super().problems()
+        yield from self._rewinds
+        ref, stated = self.ref, self._stated
+        if not self._number:
+            words = "the file holds no record: Gemini CLI fails to resume by number while it is there"
             yield Problem(
-                "unknown_rewind", Severity.hides_data, ref.locator, found.line, found.byte, words, remedy
+                "empty_file", Severity.stops_resume, ref.locator, None, None, words, "remove the file"
             )
-        known.update(key for key, _ in versions(found.value, count))
-    if not count:
-        words = "the file holds no record: Gemini CLI fails to resume by number while it is there"
-        yield Problem("empty_file", Severity.stops_resume, ref.locator, None, None, words, "remove the file")
-    elif stated is None:
-        words = "no record states the id of the session: Gemini CLI does not list it"
-        yield Problem("no_header", Severity.stops_resume, ref.locator, None, None, words, remedy)
-    elif not stated.startswith(ref.session_id) and "/" not in stated and "/chats/session-" in ref.locator:
-        words = f"its records state the id {stated} instead of that in the name of the file"
-        yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
+        elif stated is None:
+            words = "no record states the id of the session: Gemini CLI does not list it"
+            remedy = mended_copy(ref)
+            yield Problem("no_header", Severity.stops_resume, ref.locator, None, None, words, remedy)
+        elif not stated.startswith(ref.session_id) and "/" not in stated and "/chats/session-" in ref.locator:
+            words = f"its records state the id {stated} instead of that in the name of the file"
+            yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
 
 
 def twins(ref: SessionRef, others: list[str]) -> Iterator[Problem]:

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from sessionary.layouts.agents.codex import CodexLayout
+from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.gemini import GeminiLayout
 from sessionary.layouts.agents.pi import PiLayout
 from sessionary.layouts.agents.qwen import QwenLayout
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.model import Severity
+from sessionary.testing.layout_suite import CountingFs
+from tests.support import agent_stores
 from tests.support.agent_files import write_lines
 from tests.unit.layouts.agents import test_codex as codex
 from tests.unit.layouts.agents import test_gemini as gemini
@@ -117,3 +120,13 @@ def test_codex_providers_that_differ(tmp_path: Path) -> None:
     for provider, expected in (("openai", []), ("azure", ["other_provider"])):
         codex.state(tmp_path, {"id": codex.ID, "rollout_path": ref.locator, "model_provider": provider})
         assert [one.code for one in CodexLayout(tmp_path).check(ref)] == expected
+
+
+def test_a_check_reads_the_file_of_a_session_once(tmp_path: Path) -> None:
+    agent_stores.make(tmp_path)
+    layouts: list[tuple[type[AgentLayout], str]] = [(CopilotCliLayout, ".copilot"), (GeminiLayout, ".gemini")]
+    for layout, folder in layouts:
+        fs = CountingFs()
+        (ref,) = (one for one in layout(tmp_path / folder).discover() if "/sub" not in one.locator)
+        assert list(layout(tmp_path / folder, fs).check(ref)) == []
+        assert fs.opened[Path(ref.locator).name] == 1, layout
