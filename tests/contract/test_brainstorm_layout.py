@@ -8,6 +8,7 @@ from typing import Any
 
 from sessionary import BrainstormStore, NotFound
 from sessionary.disk.fs import OS_FS, Fs
+from sessionary.layouts.base import Capability
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Severity
@@ -186,4 +187,4 @@ def _named(slug: str) -> bytes:
 
 
 def test_the_layout_promises_no_more_than_a_file_can() -> None:
-    assert BrainstormLayout.capabilities == frozenset()
+    assert BrainstormLayout.capabilities == {Capability.REWIND, Capability.TRASH}

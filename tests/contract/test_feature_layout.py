@@ -76,7 +76,7 @@ def _os() -> Any:
 
 
 def test_what_it_can_do() -> None:
-    assert FeatureLayout.capabilities == {Capability.APPENDS}
+    assert FeatureLayout.capabilities == {Capability.APPENDS, Capability.RENAME}
 
 
 LINES = [

@@ -86,5 +86,5 @@ def test_no_capability_vanishes_by_accident() -> None:
     matrix = {layout.name: layout.capabilities for layout in (AmplifierLayout, MaestroLayout)}
     assert matrix == {
         "amplifier": set(Capability),
-        "work": {Capability.NESTS},
+        "work": {Capability.NESTS, Capability.RENAME},
     }

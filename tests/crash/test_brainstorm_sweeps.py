@@ -45,6 +45,11 @@ def save(store: BrainstormStore) -> None:
     store.save(found, now=NOW)
 
 
+def forward(store: BrainstormStore) -> None:
+    store.back("sign-in", 2, now=NOW)
+    store.forward("sign-in", now=NOW)
+
+
 def branch(store: BrainstormStore) -> None:
     store.back("sign-in", 2, now=NOW)
     store.answer("sign-in", ["Another way"], now=NOW)
@@ -58,6 +63,7 @@ CALLS: dict[str, Callable[[BrainstormStore], object]] = {
     "answer": lambda store: store.answer("noted", ["Yes"], now=NOW),
     "continue": lambda store: store.continue_("sign-in", ["Next?"], ems=60, now=NOW),
     "back": lambda store: store.back("sign-in", 2, now=NOW),
+    "forward": forward,
     "branch": branch,
     "update": lambda store: store.update("sign-in", mode="party", ems=70, now=NOW),
     "technique": lambda store: store.technique("sign-in", "six-hats", applied=True, now=NOW),
@@ -77,6 +83,7 @@ CALLS: dict[str, Callable[[BrainstormStore], object]] = {
     "cleanup": lambda store: store.cleanup(30, now=LATER),
     "erase": lambda store: store.cleanup(30, now=LATER, erase=True),
     "launch": lambda store: store.launch("sign-in", now=LATER),
+    "trash": lambda store: store.trash("over", now=NOW),
     "restore": lambda store: store.restore("gone"),
 }
 

@@ -80,6 +80,7 @@ CALLS: dict[str, Any] = {
     "append": lambda store: store.append(ID, {"command": "implement"}),
     "pause": lambda store: store.pause(ID),
     "save_plan": lambda store: store.save_plan(ID, [*PHASES, {"phase_id": "q", "name": "Q", "tasks": []}]),
+    "rename": lambda store: store.set_name(ID, "Another name"),
     "complete": lambda store: store.complete(ID),
     "block": lambda store: store.task(ID, "T1", "blocked"),
 }

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.sharing import share
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.model import SessionRef
 from tests.support.faults import Effect, sweep
 from tests.support.sweeps import crash_sweep
 
@@ -110,6 +112,12 @@ CASES = {
     "update": Case(
         lambda store: store.update("alone", lambda session: session.context.update(kind="file", ref="a.py")),
         lambda store: store.load("alone").context == {"kind": "file", "ref": "a.py"},
+    ),
+    "rename": Case(
+        lambda store: MaestroLayout(store.root, store.fs).set_name(
+            SessionRef("work", "alone", str(store.root / "alone")), "The checkout"
+        ),
+        lambda store: store.load("alone").purpose == "The checkout",
     ),
     "pause": Case(lambda store: store.pause("alone"), moved("alone", "paused", "paused", False)),
     "resume": Case(lambda store: store.resume("held"), moved("held", "running", "running", False)),

@@ -57,5 +57,6 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_lists_the_operations() -> None:
     listed = re.findall(r"^\| `(\w+)\(", PAGE, re.MULTILINE)
     methods = {name for name, one in vars(Workspace).items() if callable(one) and not name.startswith("_")}
-    methods |= {"find", "summary"}  # the others that find sessions serve the command line
+    # The others of `Sessions` serve the command line.
+    methods |= {"find", "summary", "tree", "turns", "stored_files", "stored_records"}
     assert methods - {"check_place"} == set(listed)

@@ -13,7 +13,7 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.orchestrator.store import FeatureStore
-from tests.e2e.test_browser import turn, write
+from tests.e2e.test_browser import press, turn, write
 from tests.e2e.test_serve import line, serving
 from tests.servers import npm
 
@@ -108,25 +108,25 @@ def overview(page: Any) -> None:
 
 def charts(page: Any) -> None:
     a_session(page)
-    page.locator("a", has_text="Charts").click()
+    press(page, "Charts")
     page.wait_for_selector(".overview figure")
 
 
 def board(page: Any) -> None:
     page.locator("a.session", has_text="Hello").click()
-    page.locator("a", has_text="Charts").click()
+    press(page, "Charts")
     page.wait_for_selector(".board .task.completed")
 
 
 def work(page: Any) -> None:
     page.locator("a.session", has_text="Sort").click()
-    page.locator("a", has_text="Charts").click()
+    press(page, "Charts")
     page.wait_for_selector("figure:has-text('Work over time')")
 
 
 def choice(page: Any) -> None:
     a_session(page)
-    page.locator("a", has_text="Compare").click()
+    press(page, "Compare")
     page.wait_for_selector(".choices a")
 
 

@@ -41,6 +41,14 @@ def write(home: Path, session: str, title: str, messages: list[dict[str, Any]], 
     return folder / "transcript.jsonl"
 
 
+def press(page: Any, label: str) -> None:
+    """Press a control of the toolbar of a session, which may be in its menu."""
+    page.wait_for_selector(".session-head .bar")
+    if page.locator(".more-controls").is_visible():
+        page.locator(".more-controls").click()
+    page.locator(".session-head .bar :is(a, button)", has_text=label).first.click()
+
+
 def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None:
     home = tmp_path / "home"
     for number in range(60):

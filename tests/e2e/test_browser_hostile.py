@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_browser import turn, write
+from tests.e2e.test_browser import press, turn, write
 from tests.e2e.test_serve import line, serving
 from tests.hostile import hostile_home
 
@@ -60,12 +60,12 @@ def test_hostile_text_does_nothing_anywhere(tmp_path: Path, page: Any) -> None:
             ("STORM", "figure"),
         ):
             page.locator("a.session", has_text=title).click()
-            page.locator(".session-head a", has_text="Charts").click()
+            press(page, "Charts")
             page.wait_for_selector(f".overview {seen}")
             checked(page, link, asked)
 
         page.locator("a.session", has_text="TALK").click()
-        page.locator(".session-head a", has_text="Compare").click()
+        press(page, "Compare")
         page.locator(".choices a", has_text="Well").click()
         page.wait_for_selector(".pair")
         checked(page, link, asked)

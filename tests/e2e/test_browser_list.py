@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,26 @@ def test_rows_that_are_removed_leave_the_list(tmp_path: Path, page: Any) -> None
         page.wait_for_selector("a.session:has-text('Session 9')")
         titles = page.locator("a.session .title").all_inner_texts()
         assert titles == ["Session 9", "Session 2", "Session 0"]
+
+
+def test_a_day_of_the_year_and_a_bar_choose_what_the_list_shows(tmp_path: Path, page: Any) -> None:
+    now = datetime.now(UTC)
+    for number, ago in enumerate((0, 0, 3)):
+        time = (now - timedelta(days=ago)).isoformat()
+        said = [{**one, "timestamp": time} for one in turn(number)]
+        said[1]["metadata"] = {"usage": {"input_tokens": 10, "output_tokens": 5}}
+        write(tmp_path / "home", f"s{number}", f"Session {number}", said)
+    with showing(page, tmp_path, "--no-open"):
+        page.evaluate("location.hash = '#/overview'")
+        page.wait_for_selector(".days .heat4")
+        page.locator(".days .heat4").click()
+        assert page.inner_text("#count") == "2 sessions · 1 filtered out"
+        page.click("#filters .day")
+        assert page.inner_text("#count") == "3 sessions"
+        page.locator(".days").focus()
+        for key in ("ArrowDown", "ArrowUp", "ArrowUp", "ArrowUp"):  # the first one marks the last day
+            page.keyboard.press(key)
+        page.wait_for_selector("figure [role=status]:has-text('1 session')")
+        page.keyboard.press("Enter")
+        assert page.locator("a.session .title").all_inner_texts() == ["Session 2"]
+        assert page.locator("#list .empty").count() == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_browser import turn, write
+from tests.e2e.test_browser import press, turn, write
 from tests.e2e.test_serve import line, serving
 from tests.unit.viewer.test_details import CLAUDE, TREE, block, claude, said
 
@@ -144,7 +144,7 @@ def test_a_branch_is_chosen_in_the_tree_and_shown(tmp_path: Path, page: Any) -> 
         opened(page, process, "begin")
         texts = "[...document.querySelectorAll('article .text')].map((one) => one.textContent.trim())"
         assert page.evaluate(texts) == ["begin", "begun", "second way", "yes"]
-        page.click("button:text('Details')")
+        press(page, "Details")
         page.click("#tab-branches")
         page.click("#panel button.branch:has-text('deeper, otherwise')")
         page.wait_for_selector(".branch-line:has-text('Branch 2')")
@@ -417,3 +417,61 @@ def test_the_drawer_is_not_wider_than_the_screen(tmp_path: Path, page: Any, widt
             assert panel["x"] >= 0
             assert panel["x"] + panel["width"] <= width
             page.click("#drawer .close")
+
+
+@pytest.mark.parametrize(("width", "tab"), [(1280, False), (1280, True), (1000, True), (360, False)])
+def test_the_toolbar_is_one_line_and_all_of_it_is_reached_by_keys(
+    tmp_path: Path, page: Any, width: int, tab: bool
+) -> None:
+    write(tmp_path / "home", "torn", "Torn by a crash", turn(7), tail=b'{"role": "us')
+    with serving(tmp_path, "--no-open") as process:
+        page.set_viewport_size({"width": width, "height": 700})
+        opened(page, process, "Torn by a crash")
+        if tab:
+            page.keyboard.press("i")
+            page.wait_for_selector("#panel .files, #panel .hint")
+        until(page, "document.querySelectorAll('.session-head .menu > *').length > 0")
+        bar = page.locator(".session-head .bar")
+        assert bar.bounding_box()["height"] < 40
+        inside = bar.evaluate(
+            "(bar) => [...bar.children].filter((one) => one.offsetWidth && !one.popover)"
+            ".every((one) => one.getBoundingClientRect().right <= bar.getBoundingClientRect().right + 1)"
+        )
+        assert inside
+        shown = bar.evaluate("(box) => [...box.querySelectorAll('button, a')].map((one) => one.textContent)")
+        wanted = ["Skim", "Follow", "Details", "Change…", "Resume…", "Charts", "Compare with…"]
+        assert [one for one in shown if one in wanted] == wanted
+        page.locator(".more-controls").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".session-head .menu:popover-open")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.querySelector('.session-head .menu').contains(document.activeElement)")
+        page.keyboard.press("Escape")
+        assert page.locator(".session-head .menu:popover-open").count() == 0
+        assert "#/s/" in page.url
+        assert page.locator("#drawer").is_visible() is (tab and width > 760)
+        if tab:
+            page.keyboard.press("Escape")
+        page.locator(".transcript").focus()
+        page.keyboard.press("f")
+        assert page.evaluate("document.activeElement.classList.contains('find')")
+
+
+def test_every_stored_record_is_shown_with_the_message_that_it_is(tmp_path: Path, page: Any) -> None:
+    file = claude(
+        tmp_path / "home", [said("u", None, "user", "hello", 1), said("a", "u", "assistant", "hi", 2)]
+    )
+    file.write_bytes(b'{"type": "summary", "summary": "a fact"}\n' + file.read_bytes() + b"\0\0\0\0\n")
+    with serving(tmp_path, "--no-open") as process:
+        opened(page, process, "a fact")
+        page.keyboard.press("i")
+        page.click("#tab-records")
+        page.wait_for_selector("#panel .record")
+        page.click("#panel button:text('First')")
+        page.wait_for_selector("#panel .record:has-text('a fact')")
+        shown = page.locator("#panel .record > summary").all_inner_texts()
+        assert [one.split("·")[0].strip() for one in shown] == ["line 1", "line 2", "line 3", "line 4"]
+        assert ["User" in shown[1], "Agent" in shown[2], "NUL" in shown[3]] == [True] * 3
+        page.locator("#panel .record > summary").nth(2).click()
+        page.click("#panel .record button:text('Show the message')")
+        page.wait_for_selector("article.agent.marked")

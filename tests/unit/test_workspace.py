@@ -101,13 +101,13 @@ def test_latest_is_the_session_that_changed_last_and_no_sub_agent(tmp_path: Path
 def test_latest_is_looked_for_among_the_sessions_that_an_operation_supports(tmp_path: Path) -> None:
     work = create_session("login", base_path=tmp_path / "docs" / "sessions")
     with pytest.raises(NotFound):
-        Workspace(tmp_path).find("latest", able=Capability.CHANGES)
+        Workspace(tmp_path).find("latest", able=Capability.REWIND)
     workspace = make(tmp_path, ROOT)
     folder = tmp_path / "projects" / "-p" / "sessions" / ROOT
     for path in (folder / "transcript.jsonl", folder):
         os.utime(path, (1_770_000_000, 1_770_000_000))
     assert workspace.find("latest").session_id == work.session_id
-    assert workspace.find("latest", able=Capability.CHANGES).session_id == ROOT
+    assert workspace.find("latest", able=Capability.REWIND).session_id == ROOT
 
 
 def test_only_random_ids_are_shortened(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ _SHOWN = 12
 def rename_command(session: str, name: str | None, clear: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
 
-    The name of a session that Sessionary can only read is kept in the data folder, as tags are; the files of its
-    agent stay unchanged.
+    The name of a work session is its purpose, that of a feature is in its plan. The name of a brainstorm, or of a
+    session that Sessionary can only read, is kept in the data folder, as tags are; their files stay unchanged.
 
     Undo: set the old name again; the command is printed.
     """
@@ -50,7 +50,7 @@ def rename_command(session: str, name: str | None, clear: bool) -> int:
     if name is not None and not name.strip():
         raise click.UsageError("NAME is empty; --clear removes the name")
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session, able=None)
+    ref, word = to_change(workspace, session, None)
     before = workspace.rename(ref, name)
     what = "has no name now" if name is None else f"is now named {one_line(name)}"
     return changing.finish(
@@ -67,7 +67,7 @@ def rename_command(session: str, name: str | None, clear: bool) -> int:
     "sessionary fork 3f0c81d2 --turn 3 --dry-run",
     "sessionary fork 3f0c81d2 --json | jq -r .id",
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions(Capability.FORK))
 @options.home
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to copy.  [default: all]")
 @click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
@@ -100,7 +100,7 @@ def fork_command(
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session)
+    ref, word = to_change(workspace, session, Capability.FORK)
     by_path = word == ref.locator
     if dry_run:
         seen = workspace.preview_fork(
@@ -123,7 +123,7 @@ def fork_command(
             unique=not by_path,
         )
     new = str(made.session_dir) if by_path else made.session_id
-    undo = formatting.command("trash", new) if workspace.grants(ref, Capability.CHANGES) else None
+    undo = formatting.command("trash", new) if workspace.grants(ref, Capability.TRASH) else None
     asides = [to_run("show it", formatting.command("show", new))]
     if not is_top_level_session(made.session_id):
         asides.insert(
@@ -163,7 +163,7 @@ def _previewed(parent: SessionRef, seen: ForkPreview, on_incomplete: str) -> Ite
     "sessionary rewind 3f0c81d2 3",
     "sessionary undo 3f0c81d2                   bring it back",
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions(Capability.REWIND))
 @click.argument("turn", type=click.IntRange(0), metavar="TURN")
 @options.home
 @options.dry_run
@@ -175,13 +175,16 @@ def rewind_command(session: str, turn: int, dry_run: bool) -> int:
     `sessionary undo`. There is no confirmation: use --dry-run first. Close the session in its agent before, and
     resume it afterwards. Sessions of sub-agents stay.
 
+    The turns of a brainstorm are its iterations: it goes back as by `sessionary brainstorm back`, and later ones
+    stay in its history.
+
     Undo: `sessionary undo ID`; the command is printed.
     """
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session)
+    ref, word = to_change(workspace, session, Capability.REWIND)
     with waiting("rewinding"):
         done = workspace.rewind(ref, turn, dry_run=dry_run)
-    going = list(_turns_behind(workspace, ref, turn)) if dry_run else []
+    going = list(_turns_behind(workspace, ref, turn)) if dry_run and done.messages_dropped else []
     return changing.finish(
         documents.of_rewound(ref, done) | ({"would_go": going} if dry_run else {}),
         _rewound(done, going),
@@ -203,6 +206,14 @@ def _rewound(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:
         yield from changing.done(f"already ends with turn {done.to_turn}: nothing to do")
         return
     turns = formatting.count(done.turns_before - done.to_turn, "turn")
+    if not done.messages_dropped:
+        name = one_line(done.session_id)
+        if done.dry_run:
+            yield from changing.set_in(f"Would take {name} back {turns}, to turn {done.to_turn}")
+        else:
+            yield from changing.done(f"{name} is back at turn {done.to_turn}, by {turns}")
+        yield "  no message is removed"
+        return
     counts = f"{formatting.count(done.messages_dropped, 'message')}, {formatting.count(done.events_dropped, 'event')}"
     if done.dry_run:
         yield from changing.set_in(f"Would rewind {one_line(done.session_id)} to turn {done.to_turn}")
@@ -233,7 +244,7 @@ def _removed_turns(going: list[dict[str, Any]]) -> Iterator[str]:
     "sessionary restore-backup 3f0c81d2 --metadata",
     "sessionary undo 3f0c81d2                   as it was before",
 )
-@click.argument("session", metavar="ID | DIR", shell_complete=completing.changeable())
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.sessions(Capability.REPAIR))
 @options.home
 @options.flag("--metadata", help="Restore metadata.json, not the transcript.")
 @options.dry_run
@@ -246,7 +257,7 @@ def restore_backup_command(session: str, metadata: bool, dry_run: bool) -> int:
     Undo: `sessionary undo ID`; the command is printed.
     """
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session)
+    ref, word = to_change(workspace, session, Capability.REPAIR)
     with waiting("restoring"):
         done = workspace.restore_backup(ref, "metadata" if metadata else "transcript", dry_run=dry_run)
     fields = asdict(done)
@@ -295,7 +306,7 @@ def tag_command(session: str, tags: tuple[str, ...], remove: tuple[str, ...]) ->
     Undo: `sessionary tag` with what was removed, and --remove with what was added; the command is printed.
     """
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session, able=None)
+    ref, word = to_change(workspace, session, None)
     before = workspace.tag(ref, tags, remove) if tags or remove else workspace.label(ref).tags
     after = workspace.label(ref).tags
     undo = None
@@ -323,7 +334,7 @@ def star_command(session: str, remove: bool) -> int:
     Undo: the same command with --remove, or without; it is printed.
     """
     workspace = homes.workspace()
-    ref, word = to_change(workspace, session, able=None)
+    ref, word = to_change(workspace, session, None)
     before = workspace.star(ref, on=not remove)
     undo = None
     if before == remove:

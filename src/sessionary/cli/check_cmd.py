@@ -165,7 +165,7 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from problem_lines(problem, checked.path, "  ")
     is_bad = any(problem.severity > Severity.hides_data for problem in shown)
-    if is_bad and checked.ref and workspace.grants(checked.ref, Capability.CHANGES):
+    if is_bad and checked.ref and workspace.grants(checked.ref, Capability.REPAIR):
         yield "  " + to_run("next", formatting.command("repair", checked.name, "--dry-run"))
     yield ""
 

@@ -40,11 +40,6 @@ def sessions(able: Capability | None = None, *, files: bool = False) -> Complete
     return complete
 
 
-def changeable() -> Complete:
-    """Completes the ids of sessions that can be changed."""
-    return sessions(Capability.CHANGES)
-
-
 def ids(named: Callable[[click.Context], list[str]]) -> Complete:
     """Completes ids of one kind, which `named` lists newest first."""
 

@@ -17,6 +17,7 @@ from sessionary.cli.targets import to_change
 from sessionary.cli.text import cells, fit, harmless, one_line, shell_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier.repairing import Repaired
+from sessionary.layouts.base import Capability
 from sessionary.model import Problem, SessionRef
 from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
 from sessionary.workspace import Repair, Workspace, documents
@@ -89,8 +90,8 @@ def repair_command(
     if out is not None:
         if dry_run or close_last or full or orphans != "complete" or bad_bytes != "replace":
             raise click.UsageError("--out excludes all options but --home and --json")
-        return _copy(workspace, to_change(workspace, session, able=None).ref, out)
-    ref, word = to_change(workspace, session)
+        return _copy(workspace, to_change(workspace, session, None).ref, out)
+    ref, word = to_change(workspace, session, Capability.REPAIR)
     with waiting("repairing"):
         found = workspace.repair(
             ref, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run

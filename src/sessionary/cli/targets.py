@@ -76,7 +76,7 @@ class Named(NamedTuple):
     word: str
 
 
-def to_change(workspace: Workspace, word: str, able: Capability | None = Capability.CHANGES) -> Named:
+def to_change(workspace: Workspace, word: str, able: Capability | None) -> Named:
     """Return the session to change that a word names: its id, the beginning of that, its name, or its folder.
 
     Unlike for reading, a file or folder of that name in the current folder does not win over an id.

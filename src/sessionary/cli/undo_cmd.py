@@ -21,8 +21,10 @@ from sessionary.cli.text import harmless, one_line
 from sessionary.errors import NotFound, SessionaryError
 from sessionary.layouts.amplifier.transactions import Undone
 from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH
+from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 from sessionary.workspace import Change, Trashed, Workspace, gathered
+from sessionary.workspace.changes import REWIND
 
 
 @command(
@@ -32,7 +34,9 @@ from sessionary.workspace import Change, Trashed, Workspace, gathered
     "sessionary undo 3f0c81d2                   back from the trash",
     "sessionary trash --empty --older-than 30d  delete permanently",
 )
-@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.changeable())
+@click.argument(
+    "sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.sessions(Capability.TRASH)
+)
 @options.home
 @options.flag("--list", "list_", help="List the trash of all projects.")
 @options.flag("--empty", help="Delete the trash permanently.")
@@ -50,7 +54,8 @@ def trash_command(
 ) -> int:
     """Move sessions to the trash, from which undo restores them.
 
-    Their forks and the sessions of their sub-agents stay. The trash is never emptied automatically.
+    Their forks and the sessions of their sub-agents stay. The trash is never emptied automatically. Of the sessions
+    of a project, only brainstorms that have ended can be moved; `sessionary feature archive` does that with a feature.
 
     Undo: `sessionary undo ID`; the command is printed. There is no undo of --empty.
     """
@@ -88,7 +93,7 @@ def _one_job(
 
 def _trash(workspace: Workspace, words: Iterable[str]) -> int:
     """All words are resolved before anything moves: a mistyped one moves nothing."""
-    found = {one.ref.locator: one for one in (to_change(workspace, word) for word in words)}
+    found = {one.ref.locator: one for one in (to_change(workspace, word, Capability.TRASH) for word in words)}
     moved: list[tuple[SessionRef, str, str]] = []
     failed = False
     for ref, word in found.values():
@@ -175,7 +180,9 @@ def _empty(workspace: Workspace, rows: list[Trashed], yes: bool) -> int:
     "sessionary undo --list                     all changes that can be undone",
     "sessionary undo --list 3f0c81d2 --json",
 )
-@click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.changeable())
+@click.argument(
+    "session", metavar="[ID | DIR]", required=False, shell_complete=completing.sessions(Capability.TRASH)
+)
 @options.home
 @options.flag("--list", "list_", help="List the changes that can be undone, newest first.")
 @options.json_flag("--jsonl", help="With --list: print JSON Lines, one change per line.")
@@ -282,8 +289,17 @@ def _undo(workspace: Workspace, row: Change, word: str) -> int:
         | fields
         | {"operation": row.operation, "at": row.when},
         _undone_lines(row, undone),
-        undo=formatting.command("trash" if row.operation == TRASH else "undo", word),
+        undo=_redo(workspace, row, word),
     )
+
+
+def _redo(workspace: Workspace, row: Change, word: str) -> str:
+    """The command that undoes an undo; a layout that keeps none of that makes the change again."""
+    if row.operation == TRASH:
+        return formatting.command("trash", word)
+    if row.operation == REWIND and not any(workspace.undoable(row.ref)):
+        return formatting.command("rewind", word, str(row.facts["to_turn"]))
+    return formatting.command("undo", word)
 
 
 def _undone_lines(one: Change, undone: Undone) -> Iterator[str]:

@@ -52,8 +52,20 @@ class Capability(Enum):
     RESUME = "resume"
     """Its agent can continue a session by a command; see `Resumes`."""
 
-    CHANGES = "changes"
-    """Its sessions can be repaired, rewound, forked, renamed and moved to the trash, and that can be undone."""
+    REPAIR = "repair"
+    """Its sessions can be repaired."""
+
+    REWIND = "rewind"
+    """Its sessions can go back to an earlier turn, and that can be undone."""
+
+    FORK = "fork"
+    """A session can be made from the first turns of another one."""
+
+    RENAME = "rename"
+    """Its sessions have a name of their own that can be set."""
+
+    TRASH = "trash"
+    """Its sessions can be moved to the trash, and that can be undone."""
 
 
 def mended_copy(ref: SessionRef) -> str:
@@ -288,7 +300,7 @@ class Rewinding(NamedTuple):
     Attributes:
         to_turn: the last turn after it.
         turns: the turns before it.
-        messages_kept, messages_dropped: the messages that stay, and those that do not.
+        messages_kept, messages_dropped: the messages that stay, and those that do not. A format may keep all.
     """
 
     to_turn: int
@@ -362,52 +374,52 @@ class MovedAside(NamedTuple):
 
 
 @runtime_checkable
-class Changes(Protocol):
-    """A layout that changes its sessions itself. It grants `Capability.CHANGES`."""
+class Renames(Protocol):
+    """A layout that sets the names of its sessions itself. It grants `Capability.RENAME`."""
 
-    name: ClassVar[str]
+    def set_name(self, ref: SessionRef, name: str | None) -> str | None:
+        """Set or remove the name of a session; return the one that it had.
 
-    def refused(self, ref: SessionRef) -> frozenset[str]:
-        """The operations of ``rewind`` and ``fork`` that the framework of a session has to do itself."""
-        ...
-
-    def repair(self, ref: SessionRef, *, dry_run: bool) -> MovedAside:
-        """Move damaged lines, which no reader uses, into a file beside the session.
-
-        Durability: when this returns, it survives a power cut; until then the old file does.
+        Durability: when this returns, the name survives a power cut.
 
         Raises:
+            NotFound: it is gone.
+            Corrupt, SchemaError: what holds its name cannot be read; it is unchanged.
             Locked: another process holds the session.
             StorageFailed: it cannot be written.
         """
         ...
 
+
+@runtime_checkable
+class Reverts(Protocol):
+    """A layout that rewinds its sessions, moves them to the trash, and undoes both itself.
+
+    It grants `Capability.REWIND` and `Capability.TRASH`.
+
+    Attributes:
+        name: the kind of its sessions.
+        turn_unit: what a rewind counts: ``turn``, or ``iteration`` if the turns are those that the header states.
+    """
+
+    name: ClassVar[str]
+    turn_unit: ClassVar[str]
+
+    def refused(self, ref: SessionRef) -> frozenset[str]:
+        """The names of operations that its layout grants, and a session does not allow as it is."""
+        ...
+
     def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
-        """Drop all messages behind a turn, 0 meaning before the first. Nothing is erased.
+        """Go back to the end of a turn, 0 meaning before the first. Nothing is erased.
 
         Durability: when this returns, it survives a power cut.
 
         Raises:
             Invalid: the turn does not exist.
             Unsupported: its framework has to do that.
-            Locked, StorageFailed: as `repair`.
-        """
-        ...
-
-    def fork(self, ref: SessionRef, turn: int | None, session_id: str | None, *, dry_run: bool) -> Forked:
-        """Create a session from the first turns of another one.
-
-        Args:
-            ref: the other one; it stays unchanged.
-            turn: the last turn; None for all.
-            session_id: the id of the new session; None for a new UUID.
-            dry_run: write nothing.
-
-        Durability: when this returns, it survives a power cut.
-
-        Raises:
-            AlreadyExists: the id exists.
-            Invalid, Unsupported, Locked, StorageFailed: as `rewind`.
+            TransitionError: the session has ended.
+            Locked: another process holds the session.
+            StorageFailed: it cannot be written.
         """
         ...
 
@@ -418,7 +430,8 @@ class Changes(Protocol):
 
         Raises:
             NotFound: it is gone.
-            Locked, StorageFailed: as `repair`.
+            TransitionError: the session has not ended, and its format keeps such sessions.
+            Locked, StorageFailed: as `rewind`.
         """
         ...
 
@@ -452,7 +465,7 @@ class Changes(Protocol):
 
         Raises:
             NotFound: nothing to undo.
-            Locked, StorageFailed: as `repair`.
+            Locked, StorageFailed: as `rewind`.
         """
         ...
 
@@ -464,7 +477,39 @@ class Changes(Protocol):
         Raises:
             NotFound: it is not in the trash.
             AlreadyExists: a session of this id was created since.
-            Locked, StorageFailed: as `repair`.
+            Locked, StorageFailed: as `rewind`.
+        """
+        ...
+
+
+@runtime_checkable
+class Changes(Reverts, Protocol):
+    """A layout that changes its sessions itself. It also grants `Capability.REPAIR` and `Capability.FORK`."""
+
+    def repair(self, ref: SessionRef, *, dry_run: bool) -> MovedAside:
+        """Move damaged lines, which no reader uses, into a file beside the session.
+
+        Durability: when this returns, it survives a power cut; until then the old file does.
+
+        Raises:
+            Locked, StorageFailed: as `rewind`.
+        """
+        ...
+
+    def fork(self, ref: SessionRef, turn: int | None, session_id: str | None, *, dry_run: bool) -> Forked:
+        """Create a session from the first turns of another one.
+
+        Args:
+            ref: the other one; it stays unchanged.
+            turn: the last turn; None for all.
+            session_id: the id of the new session; None for a new UUID.
+            dry_run: write nothing.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            AlreadyExists: the id exists.
+            Invalid, Unsupported, Locked, StorageFailed: as `rewind`.
         """
         ...
 

@@ -75,16 +75,23 @@ def decompressed(fs: Fs, path: str) -> Iterator[bytes]:
         raise Damaged("it ends within a frame")
 
 
+def compressed_lines(fs: Fs, path: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file without their newlines, each with its offset in the text. Raises as `read_compressed`."""
+    held, byte = list[bytes](), 0
+    for piece in decompressed(fs, path):
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
+            whole = b"".join((*held, line))
+            yield byte, whole
+            held, byte = [], byte + len(whole) + 1
+        held.append(rest)
+    if rest := b"".join(held):
+        yield byte, rest
+
+
 def compressed_line(fs: Fs, path: str, byte: int) -> bytes:
     """The line that begins at an offset of the text, without its newline. Raises as `read_compressed`."""
-    found, begin = bytearray(), 0
-    for piece in decompressed(fs, path):
-        if begin + len(piece) > byte:
-            found += piece[max(byte - begin, 0) :]
-            if b"\n" in found:
-                break
-        begin += len(piece)
-    return bytes(found.split(b"\n", 1)[0])
+    return next((line for begin, line in compressed_lines(fs, path) if begin == byte), b"")
 
 
 def first_bytes(fs: Fs, path: str) -> bytes:

@@ -76,7 +76,7 @@ def summarize(
     header = layout.header(ref, fold)
     is_idle = idle_since is not None and header.updated is not None and header.updated < idle_since
     # A layout whose sessions can be repaired reports every finding of the diagnosis, in its header.
-    repairs = Capability.CHANGES in layout.capabilities
+    repairs = Capability.REPAIR in layout.capabilities
     usage = fold.timed_usage()
     unpaired = () if repairs else fold.unpaired(mended_copy(ref), is_idle=is_idle)
     problems = [*fold.problems, *failed, *unpaired, *header.problems]

@@ -27,6 +27,7 @@ from sessionary.workspace.changes import (
     TRASH,
 )
 from sessionary.workspace.exporting import safe_name
+from sessionary.workspace.stores import IN_PROJECTS
 from sessionary.xdg import data_folder
 
 Given = dict[str, Any]
@@ -59,6 +60,7 @@ class Actions:
         self._read_only = read_only
         self._now = now
         self._undo: dict[str, Undo] = {}
+        self._planned: dict[SessionRef, str] = {}  # the folders that previews of mended copies named
         self._named: dict[str, Callable[[Place, Given], Given]] = {
             REPAIR: self._repair,
             COPY: self._copy,
@@ -77,6 +79,10 @@ class Actions:
         return [
             one for one in (*self._named, EXPORT) if one in found and not (self._read_only and one != EXPORT)
         ]
+
+    def otherwise(self, place: Place) -> list[str] | None:
+        """The command that lists what else can be done with a session of a project; None for sessions of agents."""
+        return ["sessionary", place.ref.kind, "-h"] if place.ref.kind in IN_PROJECTS else None
 
     def run(self, name: str, key: str, given: Given) -> Given:
         """Carry out an action.
@@ -153,9 +159,10 @@ class Actions:
         base = data_folder()
         if base is None:
             raise Invalid("no home directory for the copy", hint="`sessionary repair ID --out DIR` writes it")
-        name = f"{safe_name(f'{place.ref.kind}-{place.ref.session_id}')}-{self._now():%Y%m%dT%H%M%S}"
-        folder = os.path.join(base, MENDED, name)
+        name = f"{safe_name(f'{place.ref.kind}-{place.ref.session_id}')}-{self._now():%Y%m%dT%H%M%S.%f}"
+        folder = self._planned.pop(place.ref, None) or os.path.join(base, MENDED, name)
         if _is_dry(given):
+            self._planned[place.ref] = folder
             return {"folder": folder}
         found = place.workspace.mended_copy(place.ref, Path(folder))
         return {
@@ -170,12 +177,17 @@ class Actions:
         }
 
     def _rewind(self, place: Place, given: Given) -> Given:
+        count, unit = place.workspace.turns(place.ref)
+        if _is_dry(given) and "turn" not in given:
+            return {"turns": count, "unit": unit}
         done = place.workspace.rewind(place.ref, _turn_of(given), dry_run=_is_dry(given))
         return {
+            "unit": unit,
             "messages_kept": done.messages_kept,
             "messages_dropped": done.messages_dropped,
             "events_dropped": done.events_dropped,
             "turn": done.to_turn,
+            "turns": done.turns_before,
         } | (self._undo_of(place, given) if done.kept_in is not None else {})
 
     def _fork(self, place: Place, given: Given) -> Given:

@@ -17,7 +17,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from sessionary.errors import Invalid, Locked, NotFound, SessionaryError, Unsupported
+from sessionary.errors import (
+    AlreadyExists,
+    Invalid,
+    Locked,
+    NotFound,
+    SessionaryError,
+    TransitionError,
+    Unsupported,
+)
 from sessionary.viewer import finding
 from sessionary.viewer.chart_routes import ChartRoutes
 from sessionary.viewer.guard import Guard
@@ -28,7 +36,11 @@ from sessionary.viewer.requests import as_json, body_of, number_of
 from sessionary.viewer.session_routes import SessionRoutes
 from sessionary.viewer.streams import EVENTS, failure
 
-_STATUS = ((NotFound, 404), (Invalid, 400), (Locked, 409), (Unsupported, 409))
+_STATUS: tuple[tuple[type[SessionaryError] | tuple[type[SessionaryError], ...], int], ...] = (
+    (NotFound, 404),
+    ((AlreadyExists, Locked, TransitionError, Unsupported), 409),
+    (Invalid, 400),
+)
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _LINES = "application/x-ndjson"
 _COMPRESSED = 100_000

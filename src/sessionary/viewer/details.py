@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.errors import SessionaryError
@@ -17,6 +17,7 @@ from sessionary.viewer.transcript import messages
 from sessionary.workspace import documents
 from sessionary.workspace.comparing import files_of
 from sessionary.workspace.excerpts import Excerpt, excerpt_of
+from sessionary.workspace.stored import file_named
 
 PLACES = 100
 """Problems of which the stored bytes are shown."""
@@ -170,8 +171,52 @@ def _with_agents(summary: Summary, library: Library) -> list[Summary]:
     return list(found.values())
 
 
-def records(place: Place, first: int) -> dict[str, Any]:
-    """Stored records of messages, from the message of a number on; a record of several messages is shown once."""
+class Asked(NamedTuple):
+    """The page of stored records that is asked for.
+
+    Attributes:
+        file: the file; "" for that of the conversation.
+        first: the number of the first record, from 1; 0 for that of the message.
+        line: the line of the message, in a file of lines.
+        at: the number of the message, from 0; of a session in a database, that of the first record.
+    """
+
+    file: str
+    first: int
+    line: int
+    at: int
+
+
+def records(place: Place, asked: Asked) -> dict[str, Any]:
+    """Stored records of a file of a session; of a session in a database those of its messages.
+
+    Raises:
+        NotFound: the session has no such file.
+    """
+    files = place.workspace.stored_files(place.ref)
+    if not files:
+        return {"files": [], "file": None, "lines": False} | _records_of_messages(place, asked.at)
+    file = file_named(files, asked.file)
+    first = asked.first or (max(asked.line, 1) if file.is_lines else 1)
+    found = place.workspace.stored_records(place.ref, file.name, first=first, width=_LONGEST_TEXT)
+    page = list(islice(found, RECORDS + 1))
+    return {
+        "files": [{"name": harmless(one.name), "size": one.size} for one in files],
+        "file": harmless(file.name),
+        "lines": file.is_lines,
+        "records": [{"number": one.number} | _record(one.data, one.size, one.byte) for one in page[:RECORDS]],
+        "first": first,
+        "next": page[RECORDS].number if len(page) > RECORDS else None,
+    }
+
+
+def _record(data: bytes, size: int, byte: int | None) -> dict[str, Any]:
+    text = harmless(data[:_LONGEST_TEXT].decode("utf-8", "backslashreplace"))
+    return {"byte": byte, "size": size, "text": text, "cut": max(size - _LONGEST_TEXT, 0)}
+
+
+def _records_of_messages(place: Place, first: int) -> dict[str, Any]:
+    """As `records`; a record of several messages is shown once."""
     shown: list[dict[str, Any]] = []
     last = None
     some = list(islice(messages(place), first, first + RECORDS + 1))
@@ -180,14 +225,5 @@ def records(place: Place, first: int) -> dict[str, Any]:
             continue
         last = one.message.place
         raw = place.workspace.raw(place.ref, last)
-        shown.append(
-            {
-                "at": at,
-                "line": last.line,
-                "byte": last.byte,
-                "size": len(raw),
-                "text": harmless(raw[:_LONGEST_TEXT].decode("utf-8", "backslashreplace")),
-                "cut": max(len(raw) - _LONGEST_TEXT, 0),
-            }
-        )
-    return {"records": shown, "next": first + RECORDS if len(some) > RECORDS else None}
+        shown.append({"number": at} | _record(raw, len(raw), last.byte))
+    return {"records": shown, "first": first, "next": first + RECORDS if len(some) > RECORDS else None}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sessionary.errors import NotFound, SessionaryError
+from sessionary.escaping import harmless
 from sessionary.model import SessionRef, Summary
 from sessionary.viewer.listing import row_of
 from sessionary.workspace import Workspace, gathered
@@ -80,17 +81,20 @@ class Library:
         version = before.version + 1
         is_unread, failures = self._unread()
         for workspace in self.workspaces:
+            workspace.rediscover()
             found, failure = gathered(workspace.summaries())
             if failure is not None:
                 failures.append(failure)
-            prices = workspace.prices()
+            prices, paths = workspace.prices(), dict[str, str]()
             for one in found:
                 key = key_of(one.ref)
                 old = before.known.get(key)
                 unread = is_unread(one)
                 if old is None or old.summary != one or old.unread != unread:
-                    row = msgspec.json.encode(row_of(key, one, prices) | {"unread": unread})
-                    old = _Known(Place(workspace, one.ref), one, row, version, unread)
+                    row = row_of(key, one, prices) | {"unread": unread}
+                    if one.cwd is None and one.ref.project is not None:
+                        row["cwd"] = _path_of(one.ref.project, workspace, paths)
+                    old = _Known(Place(workspace, one.ref), one, msgspec.json.encode(row), version, unread)
                 known[key] = old
         ordered = dict(sorted(known.items(), key=_rank, reverse=True))
         if before.version and list(ordered.values()) == list(before.known.values()):
@@ -178,6 +182,13 @@ class Library:
                 if self._state is None:
                     self._state = self._read(_State(0, {}, []))
         return self._state
+
+
+def _path_of(project: str, workspace: Workspace, known: dict[str, str]) -> str | None:
+    """The path of a project, harmless; None if it is unknown. It is looked up once."""
+    if project not in known:
+        known[project] = workspace.project_paths([project]).get(project, "")
+    return harmless(known[project]) or None
 
 
 def _as_read(known: _Known, version: int) -> _Known:

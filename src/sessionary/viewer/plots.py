@@ -8,13 +8,14 @@ from html import escape
 from math import ceil
 from typing import NamedTuple
 
+from sessionary.escaping import harmless
 from sessionary.export.wording import one_line
 
 _WIDTH = 720
 _HEIGHT = 110
 _LINE = 22
 _NAME = 230
-_LANE_NAME, _LANE_FACTS = 170, 235
+_LANE_NAME, _LANE_FACTS = 160, 280
 """Room for the words before and behind a lane."""
 
 _MOST = 12
@@ -115,7 +116,7 @@ def year(title: str, values: Mapping[str, float], words: Words, last: date) -> s
         level = ceil(value / most * _LEVELS)
         x, y = _WEEKDAYS + at // 7 * _CELL, 16 + at % 7 * _CELL
         parts.append(
-            f'<rect class="heat{level}" x="{x}" y="{y}" width="{_CELL - 2}" height="{_CELL - 2}">'
+            f'<rect class="heat{level}" data-day="{day}" x="{x}" y="{y}" width="{_CELL - 2}" height="{_CELL - 2}">'
             f"<title>{day}: {escape(words(value))}</title></rect>"
         )
     label = f"{title}: {words(sum(shown.values()))} in a year, most on {busiest}: {words(most)}"
@@ -132,19 +133,23 @@ def _weekdays_and_months(first: date) -> Iterator[str]:
 
 
 def largest(title: str, values: Mapping[str, float], words: Words) -> str:
-    """A bar for each of the largest values, with its name; empty without a value."""
+    """A bar for each of the largest values, with its name; empty without a value. Each can be pressed."""
     rows: Sequence[tuple[str, float]] = sorted(values.items(), key=lambda row: -row[1])[:_MOST]
     most = max((value for _, value in rows), default=0)
     if not most:
         return ""
     room = _WIDTH - _NAME - 90
     drawn = [
-        _text(0, at * _LINE + 15, one_line(name, 34))
+        f'<g class="pick" data-name="{escape(harmless(name))}" role="button" tabindex="0"'
+        f' aria-label="{escape(one_line(name))}: {escape(words(value))}">'
+        f'<rect class="room" x="0" y="{at * _LINE}" width="{_WIDTH}" height="{_LINE}"/>'
+        + _text(0, at * _LINE + 15, one_line(name, 34))
         + f'<rect class="bar" x="{_NAME}" y="{at * _LINE + 4}" width="{max(value / most * room, 1):.1f}" height="14"/>'
         + _text(_WIDTH, at * _LINE + 15, words(value), end=True)
+        + "</g>"
         for at, (name, value) in enumerate(rows)
     ]
-    return _svg(title, len(rows) * _LINE + 4, drawn)
+    return _svg(title, len(rows) * _LINE + 4, drawn, role="group")
 
 
 def lanes(title: str, rows: Sequence[Lane], ends: tuple[str, str]) -> str:
@@ -166,7 +171,7 @@ def lanes(title: str, rows: Sequence[Lane], ends: tuple[str, str]) -> str:
             f' width="{max((bar.end - bar.start) * room, 1.5):.1f}"><title>{escape(bar.words)}</title></rect>'
             for bar in row.bars
         ]
-        drawn.append(_text(_WIDTH, y + 15, one_line(row.facts, 40), end=True))
+        drawn.append(_text(_WIDTH, y + 15, one_line(row.facts, 44), end=True))
     bottom = len(rows) * _LINE
     drawn += [
         _text(_LANE_NAME, bottom + 15, ends[0]),
@@ -206,9 +211,9 @@ def curve(title: str, lines: Sequence[Sequence[Point]], marks: Mapping[float, st
     return _svg(title, top + height + 10, drawn)
 
 
-def _svg(title: str, height: int, parts: Sequence[str]) -> str:
+def _svg(title: str, height: int, parts: Sequence[str], *, role: str = "img") -> str:
     label = escape(title)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="{role}" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def _line(x: float, y: float, to_x: float, to_y: float) -> str:

@@ -95,8 +95,9 @@ class SessionRoutes:
 
     async def records(self, request: Request) -> Response:
         """Stored records, by the page."""
-        first = number_of(request, "from", 0)
-        return await self._of(request, lambda place: details.records(place, first))
+        numbers = [number_of(request, name, 0) for name in ("from", "line", "at")]
+        asked = details.Asked(request.query_params.get("file", ""), *numbers)
+        return await self._of(request, lambda place: details.records(place, asked))
 
     async def export(self, request: Request) -> Response:
         """An export, and what it does not carry."""
@@ -135,7 +136,12 @@ class SessionRoutes:
     async def actions(self, request: Request) -> Response:
         """The names of what may be changed in a session."""
         return await self._of(
-            request, lambda place: {"names": self._actions.granted(place), "formats": exports.formats()}
+            request,
+            lambda place: {
+                "names": self._actions.granted(place),
+                "otherwise": self._actions.otherwise(place),
+                "formats": exports.formats(),
+            },
         )
 
     async def act(self, request: Request) -> Response:

@@ -73,10 +73,10 @@ def _facts(calls: Sequence[ToolTime]) -> str:
     seconds = [one.seconds for one in calls if one.seconds is not None]
     failed = sum(one.failed for one in calls)
     words = [f"{len(calls):,}×"]
-    if seconds:
-        words.append(f"median {duration(median(seconds))}, longest {duration(max(seconds))}")
     if failed:
-        words.append(f"{failed} failed")
+        words.append(f"{failed:,} failed")
+    if seconds:
+        words.append(f"median {duration(median(seconds))}, max {duration(max(seconds))}")
     return " · ".join(words)
 
 

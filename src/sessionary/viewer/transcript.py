@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import anyio
 
 from sessionary.errors import NotFound, SessionaryError
+from sessionary.escaping import harmless
 from sessionary.model import Problem, Reset
 from sessionary.transcript.typed import Numbered, numbered
 from sessionary.viewer.library import Place
@@ -64,6 +66,7 @@ class _Reading:
         self._count = 0
         self._open: _Problems = {}
         self._is_first = True
+        self._file: str | None = None  # that of the last message
 
     def batches(self) -> Iterator[bytes]:
         """What was added. An incomplete last line is not a problem: of new ones, those with a message behind them."""
@@ -73,13 +76,14 @@ class _Reading:
         for one in self._follower.poll():
             if isinstance(one, Reset):
                 batch, problems, self._count, self._is_first, self._open = [], {}, 0, True, {}
+                self._file = None
                 yield event("reset", {})
             elif isinstance(one, Problem):
                 problems[one.line, one.message] = item = problem_item(one)
                 if self._is_first:
                     batch.append(item)
             else:
-                batch.append(item_of(one, self._count))
+                batch.append(item_of(one, self._count) | self._changed_file(one))
                 self._count += 1
                 final = len(problems)
             if len(batch) >= most:
@@ -91,6 +95,13 @@ class _Reading:
             self._is_first, self._open = False, {} if self._follower.settled else problems
         elif self._follower.reads > reads:
             yield from self._changes(problems, len(problems) if self._follower.settled else final)
+
+    def _changed_file(self, one: Numbered) -> dict[str, str]:
+        """The name of the file of a message, where it is another one than that of the message before it."""
+        if (path := (one.message.place.path or "").partition("#")[0]) == self._file:  # a row of a database
+            return {}
+        self._file = path
+        return {"file": harmless(os.path.basename(path))}
 
     def _changes(self, problems: _Problems, final: int) -> Iterator[bytes]:
         """The problems that are gone, and those that are new among the first ones."""

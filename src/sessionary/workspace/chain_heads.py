@@ -15,7 +15,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
-from sessionary.layouts.base import ChainHead, Changes, ChecksChain, Trashed
+from sessionary.layouts.base import ChainHead, ChecksChain, Reverts, Trashed
 from sessionary.xdg import file_in, state_folder
 
 FILE = "chain-heads.json"
@@ -64,7 +64,7 @@ def _change(fs: Fs, changed: dict[str, ChainHead | None]) -> None:
             atomic.replace(path, (msgspec.json.format(data, indent=1), b"\n"), fs=fs)
 
 
-def in_trash(layouts: Iterable[Changes], path: str, head: ChainHead) -> Trashed | None:
+def in_trash(layouts: Iterable[Reverts], path: str, head: ChainHead) -> Trashed | None:
     """The session of a path that ends in a remembered head, if it is in the trash."""
     for layout in layouts:
         if isinstance(layout, ChecksChain):

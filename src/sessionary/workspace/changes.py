@@ -1,7 +1,7 @@
 """Operations that change sessions: which sessions they may touch, the trash, and what can be undone.
 
-Only sessions of a layout that grants `Capability.CHANGES` get here. Their store does the work; this module finds it,
-and finds sessions that lie in the trash.
+Only sessions of a layout that grants the capability get here. Their store does the work; this module finds it, and
+finds sessions that are in the trash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sessionary.layouts import trash
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LINES, Capability, Changes, Forked, MovedAside, Rewinding
+from sessionary.layouts.base import LINES, Capability, Changes, Forked, MovedAside, Reverts, Rewinding
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 REPAIR, COPY, REWIND, FORK, TRASH = "repair", "copy", "rewind", "fork", "trash"
 RENAME, TAG, STAR, EXPORT, ARCHIVE = "rename", "tag", "star", "export", "archive"
 """The operations on one session, as `operations` names them."""
+
+_CHANGING = frozenset({Capability.REPAIR, Capability.REWIND, Capability.FORK, Capability.TRASH})
 
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 _IN_PLACE = {METADATA, METADATA + BACKUP}
@@ -135,24 +137,21 @@ def operations(sessions: Sessions, ref: SessionRef, fs: Fs) -> frozenset[str]:
     from sessionary.layouts.agents.reading import AgentLayout
     from sessionary.workspace.archive import ARCHIVABLE
 
-    found = {TAG, STAR, EXPORT}
-    if ref.kind not in IN_PROJECTS:
-        found.add(RENAME)
+    found = {TAG, STAR, EXPORT, RENAME}
     if sessions.archived.place_of(ref) is not None:
         return frozenset(found)
     layout = sessions.layout_of(ref)
     if ref.kind in ARCHIVABLE:
         found.add(ARCHIVE)
-    if Capability.CHANGES in layout.capabilities:
-        found |= {REPAIR, REWIND, FORK, TRASH}
-        for one in sessions.changing(ref):
-            found -= one.refused(ref)
-    elif ref.kind in IN_PROJECTS:
+    found |= {one.value for one in _CHANGING & layout.capabilities}
+    if isinstance(layout, Reverts):
+        found -= layout.refused(ref)
+    if REPAIR not in found and ref.kind in IN_PROJECTS:
         from sessionary.sync.conflict_copies import find
 
         own = _sync_layout(sessions, ref)
         found |= {REPAIR} if own is not None and find(own, ref, fs) else set()
-    elif isinstance(layout, AgentLayout) and ref.locator.endswith(LINES):
+    elif REPAIR not in found and isinstance(layout, AgentLayout) and ref.locator.endswith(LINES):
         found.add(COPY)
     return frozenset(found)
 
@@ -196,7 +195,7 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
     from sessionary.sync.conflict_copies import bring_in
 
     own = sessions.layout_of(ref)
-    by_store = sessions.grants(ref, Capability.CHANGES) and not isinstance(own, Changes)
+    by_store = sessions.grants(ref, Capability.REPAIR) and not isinstance(own, Changes)
     store = store_of(ref, fs, "repair") if by_store else None
     layout = _sync_layout(sessions, ref)
     copies = bring_in(layout, ref, dry_run=dry_run, fs=fs) if layout is not None else []
@@ -208,7 +207,7 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
         moved = own.repair(ref, dry_run=dry_run)
         return _moved_aside(sessions, ref, copies, before, moved, dry_run=dry_run)
     if not copies:
-        sessions.require(ref, Capability.CHANGES, "repair")
+        sessions.require(ref, Capability.REPAIR, "repair")
     remaining = [
         problem for problem in sessions.layout_of(ref).check(ref) if problem.severity > Severity.note
     ]
@@ -254,10 +253,10 @@ def _moved_aside(
 
 
 def rewound(ref: SessionRef, done: Rewinding, *, dry_run: bool) -> Rewound:
-    """The result of `Changes.rewind` as that of `Workspace.rewind`."""
+    """The result of `Reverts.rewind` as that of `Workspace.rewind`."""
     from sessionary.layouts.amplifier.rewinding import Rewound
 
-    changed = done.messages_dropped > 0
+    changed = done.to_turn < done.turns
     return Rewound(
         ref.session_id, done.to_turn, done.turns, done.messages_kept, done.messages_dropped,
         changed=changed, dry_run=dry_run, kept_in=ref.locator if changed and not dry_run else None,
@@ -310,7 +309,7 @@ def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, un
 # -- trash and undo
 
 
-def trashed(layout: AmplifierLayout, others: Iterable[Changes], fs: Fs) -> Iterator[Trashed]:
+def trashed(layout: AmplifierLayout, others: Iterable[Reverts], fs: Fs) -> Iterator[Trashed]:
     """The sessions in the trash of all projects, the last one first; see `Workspace.trashed`."""
     from sessionary.layouts.amplifier.undo_index import size_of
 
@@ -337,7 +336,7 @@ def newest_in_trash(ref: SessionRef, fs: Fs) -> str:
     return os.path.join(folder, trash.TRASH, *there) if there else ""
 
 
-def empty_trash(sessions: Iterable[Trashed], others: Iterable[Changes], fs: Fs) -> list[Trashed]:
+def empty_trash(sessions: Iterable[Trashed], others: Iterable[Reverts], fs: Fs) -> list[Trashed]:
     """Delete these sessions of the trash; see `Workspace.empty_trash`."""
     from sessionary.layouts.amplifier.trash import empty
 
@@ -357,15 +356,20 @@ def empty_trash(sessions: Iterable[Trashed], others: Iterable[Changes], fs: Fs) 
 
 
 def undoable(
-    layout: AmplifierLayout, others: Iterable[Changes], ref: SessionRef | None, fs: Fs
+    layout: AmplifierLayout, others: Iterable[Reverts], ref: SessionRef | None, fs: Fs
 ) -> Iterator[Change]:
-    """The changes that can be undone, the last one first; see `Workspace.undoable`."""
+    """The changes that can be undone, the last one first; see `Workspace.undoable`.
+
+    Args:
+        layout: that of sessions whose store undoes their changes.
+        others: the layouts that undo themselves: that of the session, if it is one of these, or all.
+        ref: the session; None for all.
+    """
     from sessionary.layouts.amplifier import undo_index
 
     closed: list[StorageFailed] = []
-    own = None if ref is None else next((other for other in others if other.name == ref.kind), None)
-    if own is not None:
-        yield from _by_layouts([own], ref, closed)
+    if ref is not None and (own := list(others)):
+        yield from _by_layouts(own, ref, closed)
         raise_joined(closed)
         return
     if ref is not None:
@@ -392,7 +396,7 @@ def undoable(
 
 
 def _by_layouts(
-    layouts: Iterable[Changes], ref: SessionRef | None, closed: list[StorageFailed]
+    layouts: Iterable[Reverts], ref: SessionRef | None, closed: list[StorageFailed]
 ) -> list[Change]:
     """The changes of layouts that change their sessions themselves, the last one first."""
     found = [one for layout in layouts for one in layout.undoable(ref, closed)]
@@ -407,7 +411,7 @@ def _by_layouts(
     return rows
 
 
-def undo(change: Change, own: Iterable[Changes], fs: Fs) -> Undone:
+def undo(change: Change, own: Iterable[Reverts], fs: Fs) -> Undone:
     """Undo a change; see `Workspace.undo`."""
     from sessionary.layouts.amplifier import undo_index
     from sessionary.layouts.amplifier.transactions import Undone
@@ -432,7 +436,7 @@ def undo(change: Change, own: Iterable[Changes], fs: Fs) -> Undone:
 
 
 def find_changed(
-    sessions: Sessions, layout: AmplifierLayout, others: Iterable[Changes], name: str, fs: Fs
+    sessions: Sessions, layout: AmplifierLayout, others: Iterable[Reverts], name: str, fs: Fs
 ) -> SessionRef:
     """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
     if os.path.isabs(name):
@@ -443,10 +447,10 @@ def find_changed(
     gone, failure = gathered(trashed(layout, others, fs))
     times = {one.ref: one.when for one in reversed(gone)}
     try:
-        ref = sessions.find(name, able=Capability.CHANGES, trashed=times)
+        ref = sessions.find(name, able=Capability.TRASH, trashed=times)
     except NotFound as error:
         raise failure or error from None
-    sessions.require(ref, Capability.CHANGES, "undo")
+    sessions.require(ref, Capability.TRASH, "undo")
     return ref
 
 

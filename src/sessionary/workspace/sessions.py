@@ -20,7 +20,7 @@ from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, U
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Changes, Layout, LooksInFolders
+from sessionary.layouts.base import Capability, Layout, LooksInFolders, Reverts
 from sessionary.layouts.session_ids import LATEST
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from sessionary.layouts.sync import SyncLayout
     from sessionary.sync.bindings import Bindings
     from sessionary.sync.identity import Repositories
+    from sessionary.workspace.family import Kin
+    from sessionary.workspace.stored import StoredFile, StoredRecord
 
 Homes = Path | Sequence[Path] | Mapping[str, Path | Sequence[Path]] | None
 """The homes of sessions: one folder or several for all kinds, or for some kinds others than their own."""
@@ -89,19 +91,15 @@ class Sessions:
                 for one in registry.LAYOUTS
                 for place in _homes_of(homes, one.name, one.default_home())
             ),
-            *(
-                layout_in(place, kind, fs)
-                for kind in IN_PROJECTS
-                for place in roots
-                if has_sessions(place, kind, fs)
-            ),
         )
+        self._absent = [(kind, place) for kind in IN_PROJECTS for place in roots]
         self._labels = Labels(fs)
         self.seen: Seen = Seen(fs)
         """When the user had sessions open, and which changed since."""
         self._of_kinds: dict[str, list[Layout]] = {}
         for layout in self.layouts:
             self._of_kinds.setdefault(layout.name, []).append(layout)
+        self.rediscover()
         self.archived: ArchiveView = ArchiveView(
             ((layout.name, str(layout.home)) for layout in self.layouts),
             {AmplifierLayout.name: AmplifierLayout, **{one.name: one for one in registry.LAYOUTS}},
@@ -112,6 +110,19 @@ class Sessions:
         for layout in self.layouts:
             if isinstance(layout, LooksInFolders) and not self.is_narrowed:
                 layout.look_in(self._project_folders)
+
+    def rediscover(self) -> None:
+        """Include the kinds whose folders a project has now: for a program that runs on while they are created.
+
+        The homes of agents need no such call: they are looked for whenever sessions are listed.
+        """
+        found = [one for one in self._absent if has_sessions(one[1], one[0], self._fs)]
+        self._absent = [one for one in self._absent if one not in found]
+        for kind, place in found:
+            layout = layout_in(place, kind, self._fs)
+            known = [one for one in self.layouts if one.name == kind]
+            self.layouts = (*self.layouts, layout)
+            self._of_kinds[kind] = [*known, layout]
 
     def _project_folders(self) -> Iterator[str]:
         """Possible folders of projects: this folder and those above it, and those that agents have worked in."""
@@ -298,14 +309,10 @@ class Sessions:
         """True if the layout of a session grants a capability."""
         return capability in self._of_kind(ref).capabilities
 
-    def changing(self, ref: SessionRef | None = None) -> list[Changes]:
-        """The layouts that change their sessions themselves; of a session its own, if it is one of these."""
+    def reverting(self, ref: SessionRef | None = None) -> list[Reverts]:
+        """The layouts that undo changes of their sessions; of a session its own, if it is one of these."""
         layouts = self.layouts if ref is None else [self._of_kind(ref)]
-        return [layout for layout in layouts if isinstance(layout, Changes)]
-
-    def stores_names(self, ref: SessionRef) -> bool:
-        """True if the layout of a session stores the name that a user gave to it."""
-        return self.grants(ref, Capability.CHANGES) and not self.changing(ref)
+        return [layout for layout in layouts if isinstance(layout, Reverts)]
 
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
         """Refuse an operation on a session whose layout does not grant the capability for it.
@@ -397,6 +404,54 @@ class Sessions:
             )
             + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
         )
+
+    def tree(self, summaries: Iterable[Summary]) -> list[Kin]:
+        """The sessions without a parent, each with its forks and sub-agents below it; the last changed first."""
+        from sessionary.workspace.family import families
+
+        return families(summaries)
+
+    def turns(self, ref: SessionRef) -> tuple[int, str]:
+        """The turns that `rewind` counts in a session, and what they are: ``turn``, or ``iteration`` of a brainstorm.
+
+        Raises:
+            NotFound: it is gone.
+        """
+        summary, layout = self.summary(ref), self.layout_of(ref)
+        unit = layout.turn_unit if isinstance(layout, Reverts) else "turn"
+        return (summary.turns if unit == "turn" else summary.turn_count or 0), unit
+
+    # -- stored records
+
+    def stored_files(self, ref: SessionRef) -> list[StoredFile]:
+        """The files of a session that hold text, that of the conversation first; none if it is in a database.
+
+        Raises:
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.workspace.stored import stored_files
+
+        return stored_files(self.layout_of(ref), ref)
+
+    def stored_records(
+        self, ref: SessionRef, name: str = "", *, first: int = 1, width: int = 20_000
+    ) -> Iterator[StoredRecord]:
+        """The records of a file as they are stored, those that are no message and damaged ones too.
+
+        Args:
+            ref: the session.
+            name: the file, as `stored_files` names it; by default the first one.
+            first: the number of the first record, from 1: of a file of lines the line.
+            width: most bytes of each; a document comes in pieces of this size.
+
+        Raises:
+            NotFound: the session has no such file.
+            StorageFailed: it cannot be read.
+        """
+        from sessionary.workspace.stored import file_named, stored_records
+
+        return stored_records(self._fs, file_named(self.stored_files(ref), name), first, width)
 
     # -- projects
 

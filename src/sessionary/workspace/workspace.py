@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome, Layout
+from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome, Layout, Renames, Reverts
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
@@ -23,7 +23,6 @@ from sessionary.workspace.failures import gathered
 from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.stats import Stats
-from sessionary.workspace.stores import IN_PROJECTS
 
 if TYPE_CHECKING:
     import threading
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from sessionary.workspace.costs import Costs
     from sessionary.workspace.doctor import Doctor
     from sessionary.workspace.exporting import Export
-    from sessionary.workspace.family import Kin
     from sessionary.workspace.following import Follower
     from sessionary.workspace.imports.importing import Imported
     from sessionary.workspace.mended_copy import MendedCopy
@@ -73,8 +71,8 @@ class Workspace(Sessions):
         fs: the file system.
         cache: the folder of the catalogue; by default the cache folder of the user.
 
-    Methods that change a session raise Unsupported if its layout does not grant `Capability.CHANGES`, NotFound if it is
-    gone, and Locked or StorageFailed if it cannot be written; it is unchanged then.
+    Methods that change a session raise Unsupported if its layout does not grant the capability for it, NotFound if it
+    is gone, and Locked or StorageFailed if it cannot be written; it is unchanged then.
 
     Raises:
         Invalid: `homes` names an unknown kind.
@@ -130,12 +128,6 @@ class Workspace(Sessions):
             found = self.of_project(project, found)
         found = [one for one in found if is_within(one.updated, since, until)]
         return sorted(found, key=lambda one: (believed(one.updated), one.ref.session_id), reverse=True)
-
-    def tree(self, summaries: Iterable[Summary]) -> builtins.list[Kin]:
-        """The sessions without a parent, each with its forks and sub-agents below it; the last changed first."""
-        from sessionary.workspace.family import families
-
-        return families(summaries)
 
     # -- reading
 
@@ -286,7 +278,7 @@ class Workspace(Sessions):
         path = os.path.realpath(target.locator)
         kept = known_heads(self._fs).get(path)
         problems, head = layout.check_chain(target, kept)
-        if problems and kept is not None and in_trash(self.changing(), path, kept) is not None:
+        if problems and kept is not None and in_trash(self.reverting(), path, kept) is not None:
             anew = layout.check_chain(target, None)
             if (
                 anew[1] is None or anew[1].first != kept.first
@@ -307,7 +299,7 @@ class Workspace(Sessions):
         homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
         for path, head in known_heads(self._fs).items():
             gone = path.startswith(tuple(homes)) and not is_there(self._fs, path)
-            if gone and in_trash(self.changing(), path, head) is None:
+            if gone and in_trash(self.reverting(), path, head) is None:
                 yield session_gone(path)
 
     def check_place(self) -> builtins.list[Problem]:
@@ -671,9 +663,9 @@ class Workspace(Sessions):
         """
         return changes.operations(self, ref, self._fs)
 
-    def _store(self, ref: SessionRef, operation: str) -> SessionStore:
-        """The store of a session that may be changed."""
-        self.require(ref, Capability.CHANGES, operation)
+    def _store(self, ref: SessionRef, operation: str, capability: Capability | None = None) -> SessionStore:
+        """The store of a session that may be changed; the capability has the name of the operation, if not given."""
+        self.require(ref, capability or Capability(operation), operation)
         return changes.store_of(ref, self._fs, operation)
 
     def repair(
@@ -728,12 +720,15 @@ class Workspace(Sessions):
         return mended_copy(self.layout_of(ref), ref, out, self._fs)
 
     def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool = False) -> Rewound:
-        """Remove all turns behind a turn, 0 meaning before the first. `undo` restores them.
+        """Go back to the end of a turn, 0 meaning before the first. `undo` restores what was behind it.
+
+        Later turns are removed. Those of a brainstorm, whose turns are its iterations, stay in its history.
 
         Raises:
             Invalid: the turn does not exist.
+            TransitionError: the brainstorm has ended.
         """
-        if isinstance(layout := self.layout_of(ref), Changes):
+        if isinstance(layout := self.layout_of(ref), Reverts):
             return changes.rewound(ref, layout.rewind(ref, turn, dry_run=dry_run), dry_run=dry_run)
         return self._store(ref, "rewind").rewind(ref.session_id, turn, dry_run=dry_run)
 
@@ -807,20 +802,24 @@ class Workspace(Sessions):
             NotFound: the session, or the backup, does not exist.
             Corrupt: the backup cannot be read.
         """
-        return self._store(ref, "restore-backup").restore_backup(ref.session_id, which, dry_run=dry_run)
+        store = self._store(ref, "restore-backup", Capability.REPAIR)
+        return store.restore_backup(ref.session_id, which, dry_run=dry_run)
 
     def rename(self, ref: SessionRef, name: str | None) -> str | None:
         """Set or remove the name of a session, which is its title in lists; return the name that it had.
 
-        That of another agent's session is kept as its tags are, and its store stays unchanged.
+        The name of a work session is its purpose, that of a feature is in its plan. Where the format has no place for a
+        name, it is kept as tags are, and the store of the session stays unchanged.
 
         Durability: the new name survives a power cut when this returns; if it fails, the old one remains.
 
         Raises:
-            Unsupported: it is a work session, a brainstorm or a feature, which have names of their own.
+            Corrupt: what holds the name cannot be read.
         """
-        if not self.stores_names(ref) and ref.kind not in IN_PROJECTS:
+        if not self.grants(ref, Capability.RENAME):
             return self._set_label(ref, name)
+        if isinstance(layout := self.layout_of(ref), Renames):
+            return layout.set_name(ref, name)
         store = self._store(ref, "rename")
         before = store.get_metadata(ref.session_id).get("name")
         store.update_metadata(ref.session_id, {"name": name})
@@ -856,8 +855,12 @@ class Workspace(Sessions):
         return self._labels.change(ref, lambda one: replace(one, starred=on)).starred
 
     def trash(self, ref: SessionRef) -> str:
-        """Move a session to the trash; return its folder there. `undo` restores it."""
-        for layout in self.changing(ref):
+        """Move a session to the trash; return its folder there. `undo` restores it.
+
+        Raises:
+            TransitionError: it is a brainstorm in progress.
+        """
+        for layout in self.reverting(ref):
             return layout.move_to_trash(ref, datetime.now(UTC))
         self._store(ref, "trash").delete(ref.session_id)
         return changes.newest_in_trash(ref, self._fs)
@@ -868,7 +871,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a trash cannot be read; after all others.
         """
-        return changes.trashed(self._amplifier, self.changing(), self._fs)
+        return changes.trashed(self._amplifier, self.reverting(), self._fs)
 
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
         """Permanently delete these sessions of the trash; return those that existed. There is no undo.
@@ -883,9 +886,9 @@ class Workspace(Sessions):
 
         known, rows = known_heads(self._fs), list(sessions)
         paths = {os.path.realpath(one.ref.locator) for one in rows} & known.keys()
-        trashed = [path for path in paths if in_trash(self.changing(), path, known[path]) is not None]
-        gone = changes.empty_trash(rows, self.changing(), self._fs)
-        if left := [path for path in trashed if in_trash(self.changing(), path, known[path]) is None]:
+        trashed = [path for path in paths if in_trash(self.reverting(), path, known[path]) is not None]
+        gone = changes.empty_trash(rows, self.reverting(), self._fs)
+        if left := [path for path in trashed if in_trash(self.reverting(), path, known[path]) is None]:
             forget_heads(self._fs, left)
         return gone
 
@@ -896,7 +899,7 @@ class Workspace(Sessions):
             NotFound, AmbiguousId, StorageFailed: as `find`.
             Unsupported: sessions of this kind can only be read.
         """
-        return changes.find_changed(self, self._amplifier, self.changing(), name, self._fs)
+        return changes.find_changed(self, self._amplifier, self.reverting(), name, self._fs)
 
     def undoable(self, ref: SessionRef | None = None) -> Iterator[Change]:
         """The changes of a session, or of all sessions, that can be undone, the last one first.
@@ -904,7 +907,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a folder cannot be read; after all others.
         """
-        return changes.undoable(self._amplifier, self.changing(), ref, self._fs)
+        return changes.undoable(self._amplifier, self.reverting(ref), ref, self._fs)
 
     def undo(self, change: Change) -> Undone:
         """Undo the last change of a session, as `undoable` returned it. A second undo redoes it.
@@ -913,7 +916,7 @@ class Workspace(Sessions):
             NotFound: nothing to undo.
             AlreadyExists: a session with the id of the trashed one was created since.
         """
-        return changes.undo(change, self.changing(change.ref), self._fs)
+        return changes.undo(change, self.reverting(change.ref), self._fs)
 
     def plan_move(self, project: str, path: Path) -> Move:
         """Plan the move of a project's sessions after its folder was renamed. Reads only.

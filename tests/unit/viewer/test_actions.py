@@ -31,6 +31,12 @@ def undo(client: TestClient, done: Any) -> None:
     assert client.post(f"/api/undo/{done['undo']}", json={}).status_code == 200
 
 
+def page_of(tmp_path: Path) -> TestClient:
+    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
+    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
+    return TestClient(viewer_app(library, TOKEN, 80), headers=headers)
+
+
 def test_a_repair_is_previewed_done_and_undone(client: TestClient, tmp_path: Path) -> None:
     folder = write(tmp_path, "one", MESSAGES, tail=b'{"role": "us')
     before = (folder / "transcript.jsonl").read_bytes()
@@ -55,7 +61,8 @@ def test_a_session_is_renamed_rewound_and_moved_to_the_trash(client: TestClient,
     assert listed(client)[1][0]["title"] == "New"
     assert act(client, "one", "rewind", turn=1).json()["messages_dropped"] == 4
     assert act(client, "one", "rewind", turn=1, dry_run=False).json()["messages_kept"] == 4
-    assert act(client, "one", "rewind").status_code == 400
+    assert act(client, "one", "rewind").json() == {"turns": 1, "unit": "turn"}
+    assert act(client, "one", "rewind", dry_run=False).status_code == 400
     assert act(client, "one", "trash").json()["messages"] == 4
     gone = act(client, "one", "trash", dry_run=False).json()
     assert not folder.exists()
@@ -70,7 +77,9 @@ def test_a_read_only_server_changes_nothing(tmp_path: Path) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
     client = TestClient(viewer_app(library, TOKEN, 80, read_only=True), headers=headers)
     assert granted(client, "one") == ["export"]
-    for name in ("repair", "copy", "rewind", "fork", "rename", "tag", "star", "archive", "trash"):
+    names = list(actions.Actions(library, read_only=True)._named)
+    assert {"repair", "copy", "rewind", "fork", "rename", "tag", "star", "archive", "trash"} == set(names)
+    for name in names:
         refused = client.post(
             f"/api/session/{key(client, 'one')}/actions/{name}", json={"turn": 0, "dry_run": False}
         )
@@ -107,6 +116,8 @@ def test_a_mended_copy_goes_to_a_new_folder_and_the_session_stays(client: TestCl
     assert not Path(preview["folder"]).exists()
     done = act(client, file.stem, "copy", dry_run=False).json()
     assert Path(done["folder"]).parent.name == actions.MENDED
+    assert done["folder"] == preview["folder"]
+    assert act(client, file.stem, "copy").json()["folder"] != done["folder"]
     assert done["mends"][0]["line"] == 2
     assert done["remaining"] == []
     assert file.read_bytes() == before
@@ -197,6 +208,12 @@ def brainstorm(root: Path) -> str:
     return "brainstorm"
 
 
+def ended(root: Path) -> str:
+    brainstorm(root)
+    BrainstormStore(root).finish("idea")
+    return "brainstorm"
+
+
 def feature(root: Path) -> str:
     FeatureStore(root / ".ai-session").create(name="Sign in")
     return "feature"
@@ -222,9 +239,10 @@ def graph(root: Path) -> str:
 @pytest.mark.parametrize(
     ("make", "names"),
     [
-        (brainstorm, ["tag", "star", "export"]),
-        (feature, ["tag", "star", "export"]),
-        (work, ["tag", "star", "export"]),
+        (brainstorm, ["rename", "tag", "star", "export"]),
+        (ended, ["rename", "tag", "star", "trash", "export"]),
+        (feature, ["rename", "tag", "star", "export"]),
+        (work, ["rename", "tag", "star", "export"]),
         (records, ["repair", "rewind", "fork", "rename", "tag", "star", "trash", "export"]),
         (graph, ["repair", "rename", "tag", "star", "trash", "export"]),
     ],
@@ -233,15 +251,14 @@ def test_each_own_kind_allows_what_its_layout_grants(
     tmp_path: Path, make: Callable[[Path], str], names: list[str]
 ) -> None:
     kind = make(tmp_path)
-    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
-    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
-    client = TestClient(viewer_app(library, TOKEN, 80), headers=headers)
+    client = page_of(tmp_path)
     (row,) = listed(client)[1]
     assert row["kind"] == kind
     assert granted(client, row["id"]) == names
     for refused in {"repair", "rewind", "fork", "trash", "archive"} - set(names):
         answer = act(client, row["id"], refused, turn=0, dry_run=False)
-        assert (refused, answer.status_code) == (refused, 409)
+        no_such_turn = (make, refused) == (brainstorm, "rewind")
+        assert (refused, answer.status_code) == (refused, 400 if no_such_turn else 409)
     if kind == "records":
         assert act(client, row["id"], "repair").json()["changed"] is False
         gone = act(client, row["id"], "trash", dry_run=False).json()
@@ -250,11 +267,61 @@ def test_each_own_kind_allows_what_its_layout_grants(
         assert listed(client)[0]["total"] == 1
 
 
+def test_a_brainstorm_goes_back_and_to_the_trash_and_both_are_undone(tmp_path: Path) -> None:
+    store, client = BrainstormStore(tmp_path), page_of(tmp_path)
+    brainstorm(tmp_path)
+    for _ in range(2):
+        store.answer("idea", ["This"])
+        store.continue_("idea", ["And?"])
+    assert granted(client, "idea") == ["rewind", "rename", "tag", "star", "export"]
+    assert act(client, "idea", "rewind").json() == {"turns": 3, "unit": "iteration"}
+    preview = act(client, "idea", "rewind", turn=1).json()
+    assert (preview["turn"], preview["turns"], preview["messages_dropped"]) == (1, 3, 0)
+    assert store.load("idea").iteration == 3
+    done = act(client, "idea", "rewind", turn=1, dry_run=False).json()
+    assert (store.load("idea").iteration, store.load("idea").tip) == (1, 3)
+    undo(client, done)
+    assert store.load("idea").iteration == 3
+    refused = act(client, "idea", "trash", dry_run=False)
+    assert (refused.status_code, "brainstorm finish idea" in refused.json()["hint"]) == (409, True)
+    store.finish("idea")
+    assert granted(client, "idea") == ["rename", "tag", "star", "trash", "export"]
+    gone = act(client, "idea", "trash", dry_run=False).json()
+    assert (listed(client)[0]["total"], store.trashed()) == (0, ["idea"])
+    undo(client, gone)
+    assert (listed(client)[0]["total"], store.load("idea").status) == (1, "completed")
+
+
+@pytest.mark.parametrize(("make", "before"), [(work, "Checkout"), (feature, "Sign in")])
+def test_the_name_of_a_session_of_a_project_is_in_its_own_files(
+    tmp_path: Path, make: Callable[[Path], str], before: str
+) -> None:
+    make(tmp_path)
+    client = page_of(tmp_path)
+    name = listed(client)[1][0]["id"]
+    if make is work:
+        WorkStore(tmp_path / "docs" / "sessions").update(name, lambda one: setattr(one, "purpose", before))
+    done = act(client, name, "rename", name="  Another\nway ", dry_run=False).json()
+    assert (done["before"], listed(client)[1][0]["title"]) == (before, "Another way")
+    elsewhere = Workspace(tmp_path, cache=str(tmp_path / "other"))
+    assert elsewhere.label(elsewhere.find(name)).name is None
+    undo(client, done)
+    assert listed(client)[1][0]["title"] == before
+
+
+def test_the_page_says_which_commands_change_a_session_of_a_project(
+    client: TestClient, tmp_path: Path
+) -> None:
+    brainstorm(tmp_path)
+    write(tmp_path, "one", MESSAGES)
+    answer = client.get(f"/api/session/{key(client, 'idea')}/actions").json()
+    assert answer["otherwise"] == ["sessionary", "brainstorm", "-h"]
+    assert client.get(f"/api/session/{key(client, 'one')}/actions").json()["otherwise"] is None
+
+
 def test_a_session_of_a_framework_is_rewound_and_forked_and_both_are_undone(tmp_path: Path) -> None:
     records(tmp_path)
-    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
-    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
-    client = TestClient(viewer_app(library, TOKEN, 80), headers=headers)
+    client = page_of(tmp_path)
     name = listed(client)[1][0]["id"]
     assert act(client, name, "rewind", turn=1).json()["messages_dropped"] == 1
     done = act(client, name, "rewind", turn=1, dry_run=False).json()
@@ -273,9 +340,7 @@ def test_a_conflict_copy_of_a_kind_in_a_project_is_merged(tmp_path: Path) -> Non
     (document,) = tmp_path.rglob("session.json")
     copy = document.with_name("session.sync-conflict-20250131-120000-ABCDEFG.json")
     copy.write_bytes(document.read_bytes())
-    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
-    headers = {"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
-    client = TestClient(viewer_app(library, TOKEN, 80), headers=headers)
+    client = page_of(tmp_path)
     (row,) = listed(client)[1]
     assert "repair" in granted(client, row["id"])
     preview = act(client, row["id"], "repair").json()

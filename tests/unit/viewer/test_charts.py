@@ -110,9 +110,9 @@ def test_the_timeline_of_tools_has_a_lane_for_each_with_the_slowest_above() -> N
     texts = [one.text for one in found.findall(f"{SVG}text")]
     assert texts[:6] == [
         "slow",
-        "1× · median 30.0 s, longest 30.0 s",
+        "1× · median 30.0 s, max 30.0 s",
         "fast",
-        "2× · median 2.0 s, longest 3.0 s",
+        "2× · median 2.0 s, max 3.0 s",
         "never",
         "1×",
     ]
@@ -266,7 +266,8 @@ def test_projects_of_one_name_are_not_taken_for_one(tmp_path: Path) -> None:
         file.write_text(json.dumps(record) + "\n")
     found = overview(Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))]))
     svg = next(one["svg"] for one in found["plots"] if one["title"] == "Tokens by project")
-    assert [one.text for one in parsed(svg).findall(f"{SVG}text")] == ["/b/app", "2,000", "/a/app", "1,000"]
+    assert [one.text for one in parsed(svg).iter(f"{SVG}text")] == ["/b/app", "2,000", "/a/app", "1,000"]
+    assert [one.get("data-name") for one in parsed(svg)] == ["/b/app", "/a/app"]
 
 
 # -- side by side

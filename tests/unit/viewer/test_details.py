@@ -17,6 +17,8 @@ from sessionary.viewer import details
 from sessionary.viewer.branches import branches_of, document_of
 from sessionary.viewer.images import TYPES, Image, images_in
 from sessionary.workspace.excerpts import excerpt_of
+from tests.unit.layouts.agents.test_opencode import Store
+from tests.unit.layouts.agents.test_opencode import text as words
 from tests.unit.viewer.test_viewer import MESSAGES, client, items, key, library, write
 
 __all__ = ["client", "library"]  # fixtures
@@ -235,15 +237,89 @@ def test_a_branch_may_begin_before_the_conversation() -> None:
 # -- stored records
 
 
+def numbers(page: Any) -> list[int]:
+    return [one["number"] for one in page["records"]]
+
+
 def test_records_are_paged_as_they_are_stored(client: TestClient, tmp_path: Path) -> None:
     lines = [{"role": "user", "content": f"message {number}"} for number in range(details.RECORDS + 3)]
-    write(tmp_path, "one", lines)
+    folder = write(tmp_path, "one", lines)
     first = get(client, "one", "records")
     assert [json.loads(one["text"]) for one in first["records"]] == lines[: details.RECORDS]
-    assert (first["records"][1]["line"], first["next"]) == (2, details.RECORDS)
+    assert (first["file"], first["lines"], first["first"], first["next"]) == ("transcript.jsonl", True, 1, 51)
+    assert [one["name"] for one in first["files"]] == ["transcript.jsonl", "metadata.json"]
     last = get(client, "one", f"records?from={first['next']}")
-    assert ([one["at"] for one in last["records"]], last["next"]) == ([50, 51, 52], None)
-    assert get(client, "one", "records?from=999") == {"records": [], "next": None}
+    assert (numbers(last), last["next"]) == ([51, 52, 53], None)
+    assert last["records"][0]["byte"] == (folder / "transcript.jsonl").read_bytes().index(
+        b'{"role": "user", "content": "message 50"'
+    )
+    assert numbers(get(client, "one", "records?line=53&at=7")) == [53]
+    assert numbers(get(client, "one", "records?from=999")) == []
+
+
+def test_records_that_are_not_a_message_and_damaged_ones_are_shown(
+    client: TestClient, tmp_path: Path
+) -> None:
+    file = claude(tmp_path, [said("u", None, "user", "hi", 1)])
+    file.write_bytes(b'{"type": "summary", "summary": "a fact"}\n' + file.read_bytes() + b"\0\0\0\n{torn")
+    texts = [one["text"] for one in get(client, CLAUDE, "records")["records"]]
+    assert json.loads(texts[0])["summary"] == "a fact"
+    assert json.loads(texts[1])["uuid"] == "u"
+    assert texts[2:] == ["\\x00\\x00\\x00", "{torn"]
+
+
+def test_a_document_comes_in_pieces_and_a_file_by_its_name(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES, note="\n".join("x" * 99 for _ in range(500)))
+    page = get(client, "one", "records?file=metadata.json&line=3")
+    assert (page["file"], page["lines"], numbers(page)[0]) == ("metadata.json", False, 1)
+    stored = tmp_path / "projects" / "-p" / "sessions" / "one" / "metadata.json"
+    assert "".join(one["text"] for one in page["records"]) == stored.read_text()
+
+
+@pytest.mark.parametrize("name", ["../two/transcript.jsonl", "/etc/passwd", "none.jsonl", "..", ".lock"])
+def test_only_the_files_of_the_session_are_shown(client: TestClient, tmp_path: Path, name: str) -> None:
+    write(tmp_path, "one", MESSAGES)
+    write(tmp_path, "two", MESSAGES)
+    answer = client.get(f"/api/session/{key(client, 'one')}/records", params={"file": name})
+    assert (answer.status_code, answer.json()["message"]) == (404, f"the session has no file {name}")
+
+
+def test_the_records_of_a_compressed_file_are_those_of_its_text(client: TestClient, tmp_path: Path) -> None:
+    session = "0b3c8a52-0000-4000-8000-000000000002"
+    file = tmp_path / "sessions" / "2026" / "01" / "01" / f"rollout-2026-01-01T00-00-00-{session}.jsonl.zst"
+    file.parent.mkdir(parents=True)
+    meta = {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": "session_meta",
+        "payload": {"id": session, "cwd": "/x"},
+    }
+    text = json.dumps(meta).encode() + b"\n" + b"x" * 200_000 + b"\n{torn"
+    file.write_bytes(zstandard.compress(text))
+    page = get(client, session, "records")
+    assert [(one["number"], one["byte"], one["size"]) for one in page["records"]] == [
+        (1, 0, text.index(b"\n")),
+        (2, text.index(b"x" * 200), 200_000),
+        (3, len(text) - 5, 5),
+    ]
+    assert (page["records"][1]["cut"], page["records"][2]["text"]) == (180_000, "{torn")
+
+
+def test_messages_name_their_file_where_it_changes(client: TestClient, tmp_path: Path) -> None:
+    write(tmp_path, "one", MESSAGES)
+    assert [one.get("file") for one in items(client, "one")] == ["transcript.jsonl", None, None, None]
+
+
+def test_a_session_in_a_database_shows_the_records_of_its_messages(
+    client: TestClient, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "opencode.db")
+    store.session("ses_1")
+    store.message("ses_1", "m1", "user", words("hello"))
+    store.message("ses_1", "m2", "user", words("again"))
+    page = get(client, "ses_1", "records")
+    assert (page["files"], page["file"], numbers(page)) == ([], None, [0, 1])
+    assert '"role"' in page["records"][0]["text"]
+    assert numbers(get(client, "ses_1", "records?at=1")) == [1]
 
 
 def test_a_huge_record_is_cut_and_control_characters_are_shown(client: TestClient, tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 """Who may ask, and what every answer says to the browser."""
 
+import re
 from pathlib import Path
 
+import anyio
 import pytest
+from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
@@ -12,23 +16,21 @@ from sessionary.workspace import Workspace
 TOKEN = "t0ken-of-this-start"
 HOST = "127.0.0.1:8642"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
-ROUTES = (
-    "/api/about",
-    "/api/sessions",
-    "/api/overview",
-    "/api/search?q=x",
-    "/api/session/0/stream",
-    "/api/session/0/message/0",
-    "/api/session/0/message/0/image/0",
-    "/api/session/0/health",
-    "/api/session/0/files",
-    "/api/session/0/usage",
-    "/api/session/0/branches",
-    "/api/session/0/records",
-    "/api/session/0/export",
-    "/api/session/0/resume",
-    "/api/session/0/actions",
-)
+NUMBERS = {"at:int": "0", "number:int": "0", "key": "0", "other": "0", "number": "0", "name": "repair"}
+
+
+def served() -> list[tuple[str, str]]:
+    """The method and an address of every route below /api/."""
+    app = viewer_app(Library([]), TOKEN, 8642)
+    found = []
+    for route in app.routes:
+        assert isinstance(route, Route)
+        path = re.sub(r"\{([\w:]+)\}", lambda part: NUMBERS[part[1]], route.path)
+        found += [(method, path) for method in sorted(route.methods or ()) if path.startswith("/api/")]
+    return found
+
+
+ROUTES = served()
 
 
 @pytest.fixture
@@ -37,12 +39,62 @@ def client(tmp_path: Path) -> TestClient:
     return TestClient(viewer_app(library, TOKEN, 8642), base_url=f"http://{HOST}")
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(("method", "route"), ROUTES)
 @pytest.mark.parametrize("given", [None, "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
-def test_data_needs_the_token(client: TestClient, route: str, given: str | None) -> None:
-    answer = client.get(route, headers={} if given is None else {"authorization": given})
+def test_every_route_needs_the_token(client: TestClient, method: str, route: str, given: str | None) -> None:
+    headers = {} if given is None else {"authorization": given}
+    answer = client.request(method, route, headers={**headers, "content-type": "application/json"})
     assert answer.status_code == 401
-    assert answer.json()["hint"].startswith("open the link")
+    assert method == "HEAD" or answer.json()["hint"].startswith("open the link")
+
+
+def test_the_routes_are_those_that_are_served() -> None:
+    assert {path for _, path in ROUTES} >= {
+        "/api/undo/0",
+        "/api/session/0/actions/repair",
+        "/api/render",
+        "/api/read",
+    }
+    assert len(ROUTES) > 30
+
+
+SPELLINGS = ("//api/sessions", "/api//sessions", "/API/sessions", "/static/../api/sessions", "/api/sessions/")
+
+
+@pytest.mark.parametrize("path", SPELLINGS)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE"])
+def test_no_other_spelling_leads_to_data(tmp_path: Path, method: str, path: str) -> None:
+    """Without the client, which would tidy the path."""
+    app = viewer_app(Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))]), TOKEN, 8642)
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"host", HOST.encode())],
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    anyio.run(app, scope | {"app": app, "root_path": ""}, receive, send)
+    assert sent[0]["status"] in (401, 404, 405)
+    assert b"total" not in b"".join(one.get("body", b"") for one in sent)
+
+
+@pytest.mark.parametrize(("method", "path"), [one for one in ROUTES if one[0] == "POST"])
+def test_a_read_only_server_refuses_whatever_could_change_something(
+    tmp_path: Path, method: str, path: str
+) -> None:
+    """The list is that of the routes: a new one that is not among the two that only read must be refused as well."""
+    library = Library([Workspace(tmp_path, cache=str(tmp_path / "cache"))])
+    client = TestClient(viewer_app(library, TOKEN, 8642, read_only=True), base_url=f"http://{HOST}")
+    answer = client.request(method, path, headers=BEARER, json=[] if path == "/api/render" else {})
+    assert answer.status_code == (200 if path in ("/api/refresh", "/api/render") else 409)
 
 
 def test_a_token_elsewhere_than_in_the_header_counts_for_nothing(client: TestClient) -> None:

@@ -31,7 +31,9 @@ def test_names_cannot_act_in_a_plot() -> None:
     name = '</text><script>alert(1)</script>"\u202e'
     found = parsed(largest("T", {name: 1.0, "b": 2.0}, str))
     assert [one.tag for one in found.iter() if "script" in one.tag] == []
-    texts = [one.text for one in found.findall(f"{SVG}text")]
+    texts = [one.text for one in found.iter(f"{SVG}text")]
+    assert [one.get("data-name", "")[:8] for one in found] == ["b", "</text><"]
+    assert "\u202e" not in str(found[1].get("data-name"))
     assert texts[0] == "b"
     assert str(texts[2]).startswith("</text><script>")
     assert not any("\u202e" in str(text) for text in texts)

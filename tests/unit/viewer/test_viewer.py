@@ -301,6 +301,38 @@ def test_every_kind_is_in_one_list(tmp_path: Path) -> None:
     }
 
 
+def test_folders_that_are_created_while_the_server_runs_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(project)
+    library = Library([Workspace({"amplifier": tmp_path / ".amplifier"}, cache=str(tmp_path / "cache"))])
+    client = TestClient(
+        viewer_app(library, TOKEN, 80), headers={"authorization": f"Bearer {TOKEN}", "host": "localhost:80"}
+    )
+    assert listed(client)[1] == []
+    WorkStore(project / "docs" / "sessions").create("fix")
+    BrainstormStore(project).create("idea")
+    FeatureStore(project).create(name="Sign in")
+    write(tmp_path / ".amplifier", "one", MESSAGES)
+    file = tmp_path / ".claude" / "projects" / "-p" / "0b3c8a52-0000-4000-8000-000000000001.jsonl"
+    file.parent.mkdir(parents=True)
+    record = {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": file.stem}
+    file.write_text(json.dumps(record | {"message": {"role": "user", "content": "hi"}}) + "\n")
+    client.post("/api/refresh", json={})
+    kinds = {row["kind"]: row["id"] for row in listed(client)[1]}
+    assert {row["cwd"] for row in listed(client)[1] if row["kind"] in ("work", "brainstorm", "feature")} == {
+        str(project)
+    }
+    assert kinds.keys() == {"work", "brainstorm", "feature", "amplifier", "claude_code"}
+    assert len(library.workspaces[0].layouts) == len({id(one) for one in library.workspaces[0].layouts})
+    assert client.get(f"/api/session/{key(client, kinds['work'])}/health").status_code == 200
+    client.post("/api/refresh", json={})
+    assert len(listed(client)[1]) == 5
+
+
 def test_homes_are_listed_together(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, "same-id", MESSAGES)

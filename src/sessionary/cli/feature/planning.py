@@ -15,9 +15,10 @@ from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import LIMITS, load_yaml
 from sessionary.errors import SchemaError
+from sessionary.layouts.orchestrator.call_report import error_context
 from sessionary.layouts.orchestrator.planfile import tasks_of
 from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
-from sessionary.layouts.orchestrator.store import FeatureStore, error_context
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
 

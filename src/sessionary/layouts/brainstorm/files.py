@@ -107,7 +107,7 @@ class SessionFiles:
             with self.held(slug):
                 found = self.read(slug)
                 if found.status not in (IN_PROGRESS, *ended):
-                    raise _finished(slug, found.status)
+                    raise has_ended(slug, found.status)
                 worked = works(found.session)
                 before = copy.deepcopy(found.document)
                 result = step(found.session, now)
@@ -164,7 +164,7 @@ class SessionFiles:
         atomic.replace(path, (data,), fs=self.fs)
 
 
-def _finished(slug: str, status: str) -> TransitionError:
+def has_ended(slug: str, status: str) -> TransitionError:
     """The error for a session that has ended."""
     hint = f"`sessionary brainstorm reopen {slug}` reopens it; `start --new` archives it and starts another"
     if status not in (COMPLETED, ABANDONED):

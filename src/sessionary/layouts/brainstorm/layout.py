@@ -12,13 +12,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import (
+    Capability,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    Rewinding,
+    Trashed,
+    Undoable,
+    from_start,
+    location_of,
+)
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
@@ -37,7 +49,7 @@ AGENT = "brainstorm"
 
 
 class BrainstormLayout:
-    """The brainstorm sessions of one project. Reads only; no method makes, locks or changes anything.
+    """The brainstorm sessions of one project. Only the methods of `Reverts` lock or change anything.
 
     Args:
         root: the folder of the project. It need not exist: then there are no sessions.
@@ -46,7 +58,8 @@ class BrainstormLayout:
     """
 
     name: ClassVar[str] = "brainstorm"
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    turn_unit: ClassVar[str] = "iteration"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.REWIND, Capability.TRASH})
     side_files: ClassVar[tuple[str, ...]] = (
         ".*.lock",
         ".*.tmp",
@@ -175,6 +188,54 @@ class BrainstormLayout:
         from sessionary.layouts.summary import summary_of
 
         yield from summary_of(self, ref).problems
+
+    def refused(self, ref: SessionRef) -> frozenset[str]:
+        from sessionary.layouts.brainstorm import changes  # here and below: reading needs none of it
+
+        return changes.refused(self._fs, ref)
+
+    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
+        from sessionary.layouts.brainstorm import changes
+
+        return changes.rewind(self._fs, ref, turn, dry_run=dry_run)
+
+    def undo(self, ref: SessionRef) -> int:
+        from sessionary.layouts.brainstorm import changes
+
+        return changes.undo(self._fs, ref)
+
+    def move_to_trash(self, ref: SessionRef, now: datetime) -> str:
+        from sessionary.layouts.brainstorm import changes
+
+        return changes.move_to_trash(self._fs, ref, now)
+
+    def restore(self, ref: SessionRef) -> None:
+        from sessionary.layouts.brainstorm import changes
+
+        changes.restore(self._fs, ref)
+
+    def trashed(self, closed: list[StorageFailed]) -> Iterator[Trashed]:
+        from sessionary.layouts.brainstorm import changes
+
+        return changes.trashed(self._fs, self._folder, self._ref, closed)
+
+    def delete_trashed(self, stored: SessionRef) -> bool:
+        from sessionary.layouts.brainstorm import changes
+
+        return changes.delete_trashed(self._fs, stored.locator)
+
+    def undoable(self, ref: SessionRef | None, closed: list[StorageFailed]) -> Iterator[Undoable]:
+        from sessionary.layouts.brainstorm import changes
+
+        folder = self._folder if ref is None else os.path.dirname(ref.locator)
+        for one in changes.trashed(self._fs, folder, self._ref, closed):
+            if ref is None or one.ref.locator == ref.locator:
+                yield Undoable(one.ref, "trash", one.at, one.size, one.stored.locator, {})
+        try:
+            for found in self.discover() if ref is None else [ref]:
+                yield from changes.steps_back(self._fs, found)
+        except StorageFailed as error:
+            closed.append(error)
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: sessions whose files are not on this device."""

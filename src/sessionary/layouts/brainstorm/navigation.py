@@ -261,6 +261,18 @@ def go_back(session: Session, steps: int, now: datetime) -> Jump:
     return _restore(session, at - steps)
 
 
+def go_to_tip(session: Session) -> Jump:
+    """Move the cursor to the last iteration, after steps back.
+
+    Raises:
+        NotFound: it is there, or the history lacks that iteration.
+    """
+    last = tip(session)
+    if last not in live(session) or last == session["iteration"]:
+        raise NotFound(f"{session['slug']} is at its last iteration", hint="there is nothing to undo")
+    return _restore(session, last)
+
+
 def _no_entry(session: Session, wanted: int, there: list[int]) -> NotFound:
     """The error for an iteration that the history lacks, with what is missing in the file."""
     at = session["iteration"]

@@ -365,6 +365,19 @@ class BrainstormStore:
             slug, "back", lambda session, now: navigation.go_back(session, n, now), now, works=_never
         )[1]
 
+    def forward(self, slug: str, *, now: datetime | None = None) -> Jump:
+        """Go to the last iteration after steps back, over those in between; `continue_` goes one step.
+
+        Durability: as `answer`.
+
+        Raises:
+            NotFound: the session is at its last iteration.
+            TransitionError: the session is finished.
+        """
+        return self._files.change(
+            slug, "forward", lambda session, _: navigation.go_to_tip(session), now, works=_never
+        )[1]
+
     def update(
         self,
         slug: str,
@@ -553,6 +566,28 @@ class BrainstormStore:
             return status != IN_PROGRESS
 
         return self._files.change(slug, operation, step, now, ended=ended, works=works)[0]
+
+    def trash(self, slug: str, *, now: datetime | None = None) -> str:
+        """Move a session that has ended to the trash, with its backup; return its new path.
+
+        Unlike a session that `cleanup` moves, it is deleted on all devices by the next sync.
+
+        Durability: the move survives a power cut when this returns; until then the file is in one of the two places.
+
+        Raises:
+            NotFound: it does not exist.
+            TransitionError: it is in progress.
+            Corrupt, SchemaError, Unsupported: it cannot be read, so it is unknown whether it has ended.
+        """
+        with self._files.call("trash", slug):
+            self._files.bytes_of(slug)  # a missing session must not leave a lock file
+            with self._files.held(slug):
+                status = self._files.read(slug).status
+                if status not in (COMPLETED, ABANDONED):
+                    hint = f"end it first: `sessionary brainstorm finish {slug}`, or with --abandon"
+                    raise TransitionError(f"session {slug} is {status}", hint=hint)
+                cleaned_up.forget(self._files.fs, self.folder, slug)
+                return trash.discard(self._files.fs, self.path(slug), now or datetime.now(UTC), erase=False)
 
     def restore(self, slug: str) -> str:
         """Restore the session of that name that was trashed last; return its path.

@@ -38,7 +38,7 @@ from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.records import WorkSession
-from sessionary.layouts.maestro.session_file import problem_of, read_session, session_in
+from sessionary.layouts.maestro.session_file import edit_session, locked, problem_of, read_session, session_in
 from sessionary.layouts.maestro.times import parse_time, session_zone, zone_signature
 from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
 from sessionary.transcript.fold import short_title
@@ -51,7 +51,7 @@ AGENT = "maestro"
 
 
 class MaestroLayout:
-    """The work sessions below one root. Reads only; no method makes, locks or changes anything.
+    """The work sessions below one root. Only `set_name` locks or changes anything.
 
     Args:
         home: the root. It need not exist: then there are no sessions.
@@ -60,7 +60,7 @@ class MaestroLayout:
     """
 
     name: ClassVar[str] = KIND
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RENAME})
     side_files: ClassVar[tuple[str, ...]] = (
         ".lock",
         ".mailbox.*.lock",
@@ -198,6 +198,21 @@ class MaestroLayout:
         yield from checking.crumb_problems(read_boxes(self._fs, boxes, [], now=self._now()))
         if (session := session_in(self._fs, ref.locator)) is not None:
             yield from checking.neighbour_problems(self._fs, self._root, ref.locator, session)
+
+    def set_name(self, ref: SessionRef, name: str | None) -> str | None:
+        """As `Renames.set_name`: the name is the purpose. Without one, the title is that of the related entity.
+
+        Durability: as `Renames.set_name`.
+        """
+        before: list[str | None] = []
+
+        def change(session: WorkSession) -> None:
+            before.append(session.purpose)
+            session.purpose = None if name is None else " ".join(name.split()) or None
+
+        with locked(self._fs, ref.locator):
+            edit_session(f"{ref.locator}/{SESSION}", change, fs=self._fs)
+        return before[0]
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: breadcrumbs that belong to no session, and sessions not on this device."""

@@ -51,7 +51,7 @@ _PARTS = {
 
 
 class FeatureLayout:
-    """The features below one project. Reads only; no method makes, locks or changes anything.
+    """The features below one project. Only `set_name` locks or changes anything.
 
     Args:
         root: the folder of the project, which holds `.ai-session`; or that folder itself. It need not exist.
@@ -60,7 +60,7 @@ class FeatureLayout:
     """
 
     name: ClassVar[str] = "feature"
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS, Capability.RENAME})
     side_files: ClassVar[tuple[str, ...]] = (
         ".sessionary.lock",
         ".state.lock",
@@ -193,6 +193,17 @@ class FeatureLayout:
 
         yield from checking.feature_problems(self._fs, ref.locator)
         yield from (found for found in self.header(ref, Fold()).problems if found.code == FUTURE_TIME)
+
+    def set_name(self, ref: SessionRef, name: str | None) -> str | None:
+        """As `Renames.set_name`: the name is that in the plan, which is the id of the feature unless one was given.
+
+        Durability: as `FeatureStore.set_name`.
+        """
+        from sessionary.layouts.orchestrator.store import FeatureStore  # here, since reading needs none of it
+
+        store = FeatureStore.with_fs(self._fs, os.path.dirname(ref.locator))
+        before = store.set_name(ref.session_id, (name and " ".join(name.split())) or ref.session_id)
+        return None if before == ref.session_id else before
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: what is wrong with the list of features."""

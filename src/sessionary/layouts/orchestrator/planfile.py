@@ -228,6 +228,11 @@ def replanned(
     return {"feature": feature, **old.document} | {"feature": feature, "phases": planned(old, phases)}
 
 
+def renamed(old: PlanFile, name: str, blank: Mapping[str, Any]) -> dict[str, Any]:
+    """The old plan under another name; a plan that is missing or empty becomes `blank`."""
+    return {**blank, **old.document, "feature": {**blank["feature"], **old.head, "name": name}}
+
+
 def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """New phases in the form of the contract: missing progress of a task is taken from the old plan.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -41,6 +40,7 @@ from sessionary.layouts.orchestrator import (
     status,
 )
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
+from sessionary.layouts.orchestrator.call_report import Report, error_context
 from sessionary.layouts.orchestrator.feature import Feature, missing, with_artifacts
 from sessionary.layouts.orchestrator.history import chosen, read_history
 from sessionary.layouts.orchestrator.index import Index
@@ -66,34 +66,6 @@ class _Keep:
 
 
 KEEP: Final[Any] = _Keep()
-
-
-@dataclass(slots=True)
-class Report:
-    """Notes of the last call besides its return value."""
-
-    operation: str = ""
-    feature_id: str | None = None
-    problems: list[Problem] = field(default_factory=list)
-
-
-@contextmanager
-def error_context(root: str, operation: str, file: str, feature_id: str | None) -> Iterator[None]:
-    """A block that adds the details to errors that the contract requires."""
-    try:
-        yield
-    except SessionaryError as error:
-        error.operation = operation
-        error.session = error.session or feature_id
-        error.path = error.path or os.path.join(root, feature_id or "", file)
-        error.error_context = {
-            "operation": operation,
-            "file": error.path,
-            "feature_id": error.session,
-            "timestamp": stamp(error.at),
-            "details": error.message,
-        }
-        raise
 
 
 class FeatureStore:
@@ -390,25 +362,55 @@ class FeatureStore:
             )
             tasks = planfile.tasks_of(document)
             rules.check_active_task(state.state.active_task, tasks)
-            at = self._moment(state)
-            entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent)
-            if not old.readable:
-                path = f"{feature.folder}/{names.PLAN}"
-                kept = atomic.quarantine(path, "corrupt", fs=self._fs, now=self._now())
-                words = "the plan could not be read; it is kept here"
-                self._report([rules.note("plan_replaced", kept, words, None)])
-                old = old._replace(data=None)
-            feature.write_plan(old, document)
-            try:
-                feature.perform(entry, state)
-            except StorageFailed as error:
-                # The line cannot hold a plan, so the plan comes first here: it is stored, whatever happens
-                # to the line.
-                error.outcome = "unknown"
-                error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
-                raise
-            self._touch(feature, state, at)
+            words = f"phases={len(phases)} tasks={len(tasks)}"
+            self._write_plan(feature, old, document, "plan", words, agent)
             return document
+
+    def set_name(self, feature_id: str, name: str, *, agent: str | None = None) -> str | None:
+        """Set the name of a feature in its plan; return the one that it had. An equal name writes nothing.
+
+        Durability: as `save_plan`.
+
+        Raises:
+            Invalid: the name is empty.
+            Corrupt: the plan cannot be read; `repair` restores it.
+            NotFound, Locked, StorageFailed: as `update`.
+        """
+        if not name.strip():
+            raise Invalid(
+                "the name is empty", operation="update", hint="give a name, or the id of the feature"
+            )
+        with self._writing(feature_id, agent, names.PLAN) as feature:
+            old = planfile.readable_plan(feature.plan(), feature.folder)
+            before = old.head.get("name")
+            if before != name:
+                blank = planfile.new_plan(feature_id, name, "", self._now())
+                self._write_plan(feature, old, planfile.renamed(old, name, blank), "rename", name, agent)
+            return before if isinstance(before, str) else None
+
+    def _write_plan(
+        self, feature: Feature, old: planfile.PlanFile, document: dict[str, Any], *logged: Any
+    ) -> None:
+        """Store a plan, then its line of the history: command, arguments, agent. The caller holds the lock."""
+        state = self._state_of(feature)
+        at = self._moment(state)
+        entry = self._entry(state, at, *logged)
+        if not old.readable:
+            path = f"{feature.folder}/{names.PLAN}"
+            kept = atomic.quarantine(path, "corrupt", fs=self._fs, now=self._now())
+            note = "the plan could not be read; it is kept here"
+            self._report([rules.note("plan_replaced", kept, note, None)])
+            old = old._replace(data=None)
+        feature.write_plan(old, document)
+        try:
+            feature.perform(entry, state)
+        except StorageFailed as error:
+            # The line cannot hold a plan, so the plan comes first here: it is stored, whatever happens
+            # to the line.
+            error.outcome = "unknown"
+            error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
+            raise
+        self._touch(feature, state, at)
 
     def task(
         self,

@@ -50,7 +50,7 @@ _OWN_WAY = {
 
 
 def rewind(fs: Fs, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
-    """As `Changes.rewind`."""
+    """As `Reverts.rewind`."""
     journal = _opened(fs, ref, "rewind")
     found: list[Rewinding] = []
 
@@ -104,7 +104,7 @@ def fork(fs: Fs, ref: SessionRef, turn: int | None, session_id: str | None, *, d
 
 
 def refused(fs: Fs, ref: SessionRef) -> frozenset[str]:
-    """As `Changes.refused`."""
+    """As `Reverts.refused`."""
     framework = _framework(fs, ref)
     return frozenset(operation for operation, named in _OWN_WAY if named == framework)
 
@@ -224,7 +224,7 @@ def _dropped(fs: Fs, ref: SessionRef, now: State, cut: int, turn: int) -> Change
 
 
 def undo(fs: Fs, ref: SessionRef) -> int:
-    """As `Changes.undo`."""
+    """As `Reverts.undo`."""
     since = 0
 
     def decide(state: State) -> Change:

@@ -37,7 +37,10 @@ class RecordsLayout(AgentLayout):
     """
 
     name: ClassVar[str] = "records"
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.CHANGES})
+    turn_unit: ClassVar[str] = "turn"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.NESTS, Capability.REPAIR, Capability.REWIND, Capability.FORK, Capability.TRASH}
+    )
     places: ClassVar[tuple[str, ...]] = tuple(f"{name}/" for name in FRAMEWORKS)
 
     @classmethod

@@ -60,7 +60,7 @@ def discard(fs: Fs, path: str, now: datetime) -> str:
 
 
 def restore(fs: Fs, ref: SessionRef) -> None:
-    """As `Changes.restore`."""
+    """As `Reverts.restore`."""
     folder, name = os.path.split(ref.locator)
     there = newest(fs, folder, name)
     if there is None:
@@ -96,7 +96,7 @@ def size_of(fs: Fs, path: str) -> int:
 
 
 def delete(fs: Fs, path: str) -> bool:
-    """As `Changes.delete_trashed`."""
+    """As `Reverts.delete_trashed`."""
     place, name = os.path.split(path)
     trash, time = os.path.split(place)
     erasing = os.path.join(trash, ERASING)

@@ -16,17 +16,17 @@ export async function actionsOf(session) {
 }
 
 export async function drawActions(session, drawer, name) {
-  const { names } = await actionsOf(session);
+  const { names, otherwise } = await actionsOf(session);
   const place = el("div", { class: "preview" });
   const made = [el("div", { class: "bar", role: "group", "aria-label": "Actions" }, ...names.map((one) => el("button", { title: `${LABELS[one][0]} (${LABELS[one][1]})`, onclick: () => begin(one, session, drawer, place) }, label(one, session)))), place];
   if (names.length < 2) made.push(el("p", { class: "hint" }, ...withCode("This server is read-only: `sessionary serve` without --read-only can change sessions.")));
-  else if (!names.includes("trash") && !names.includes("fork")) made.push(el("p", { class: "hint" }, ...withCode(own(session, names))));
+  else if (!names.includes("fork")) made.push(el("p", { class: "hint" }, ...withCode(others(names, otherwise))));
   if (name && names.includes(name)) begin(name, session, drawer, place);
   return made;
 }
 
 const label = (name, session) => (name === "star" && session.row.starred ? "Remove the star" : LABELS[name][0]);
-const own = (session, names) => (names.includes("repair") ? `A repair merges conflict copies of a file synchroniser. \`sessionary ${session.row.kind} -h\` lists the commands that change it otherwise.`
+const others = (names, otherwise) => (otherwise ? `${names.includes("repair") ? "A repair merges conflict copies of a file synchroniser. " : ""}\`${commandLine(otherwise)}\` lists the commands that change it otherwise.`
   : "The files of this session belong to its agent and are only read. Names, tags and stars are kept in the data folder of Sessionary.");
 
 // Begins an action from a key or from another tab. A star needs no questions.
@@ -49,13 +49,23 @@ export async function undoLatest(session, drawer) {
 function begin(name, session, drawer, place) {
   const turn = (session.marked || session.view[session.at])?.turn || session.row.turns;
   const go = (given) => preview(name, session, drawer, place, given);
-  if (name === "rename") return ask(place, "New name", session.row.title || "", (text) => go({ name: text }), "An empty name removes it: the title is then that of the agent.");
+  if (name === "rename") return ask(place, "New name", session.row.title || "", (text) => go({ name: text }), "An empty name removes it: the title is then that of the session itself.");
   if (name === "tag") return ask(place, "Tags", (session.row.tags || []).join(" "), (text) => go({ tags: text.split(/[\s,]+/).filter(Boolean) }), "Words with blanks between them.");
-  if (name === "rewind") return ask(place, "Last turn to keep", String(Math.max(turn - 1, 0)), (text) => go({ turn: wholeNumber(text) }), `Later turns are removed; the session has ${session.row.turns}.`);
+  if (name === "rewind") return askTurn(session, place, (text) => go({ turn: wholeNumber(text) }));
   if (name === "fork") return ask(place, "Last turn to copy", String(turn), (text) => go({ turn: wholeNumber(text) }), `A new session with the turns up to it; the session has ${session.row.turns}.`);
   if (name === "star") return carryOut(name, session, drawer, place, { on: !session.row.starred });
   if (name === "export") return drawExport(session, place);
   return go({});
+}
+
+// The turns of a brainstorm are its iterations; it goes back to one, and others to the end of one.
+async function askTurn(session, place, take) {
+  const marked = (session.marked || session.view[session.at])?.turn;
+  try {
+    const { turns, unit } = await post(`${session.base}/actions/rewind`, { dry_run: true });
+    if (unit === "turn") ask(place, "Last turn to keep", String(Math.max((marked || turns) - 1, 0)), take, `Later turns are removed; the session has ${turns}.`);
+    else ask(place, `Go back to ${unit}`, String(Math.max(turns - 1, 1)), take, `The session is at ${unit} ${turns}. Later ones stay in its history.`);
+  } catch (error) { place.replaceChildren(failed(error)); }
 }
 
 const wholeNumber = (text) => (/^\d+$/.test(text.trim()) ? Number(text) : null);
@@ -84,7 +94,8 @@ async function preview(name, session, drawer, place, given) {
 const WORDS = {
   repair: (found) => repairWords(found),
   copy: (found) => [el("p", {}, "A repaired copy would be written to this new folder. The session itself is only read."), el("pre", {}, found.folder)],
-  rewind: (found) => [el("p", {}, found.messages_dropped ? `${plural(found.messages_dropped, "message")} would be removed, ${found.messages_kept.toLocaleString("en")} stay.` : "No message would be removed.")],
+  rewind: (found) => [el("p", {}, found.messages_dropped ? `${plural(found.messages_dropped, "message")} would be removed, ${found.messages_kept.toLocaleString("en")} stay.`
+    : found.turn < found.turns ? `It would go back from ${found.unit} ${found.turns} to ${found.turn}. What was said since stays in its history.` : "No message would be removed.")],
   fork: (found) => [el("p", {}, `A new session would be created with ${plural(found.turn, "turn")} and ${plural(found.messages, "message")}; this one stays as it is.${found.open ? ` ${plural(found.open, "tool call")} without a result would get one that says so.` : ""}`)],
   rename: (found, given) => [el("p", {}, `The name would change from “${found.before ?? "(none)"}” to “${given.name || "(none)"}”.`)],
   tag: (found, given) => [el("p", {}, `The tags would change from ${words(found.before)} to ${words(given.tags)}.`)],
@@ -94,7 +105,7 @@ const WORDS = {
 const DONE = {
   repair: (found) => (found.remaining.length ? `Repaired; ${plural(found.remaining.length, "problem")} remain.` : "Repaired."),
   copy: (found) => `The copy is written: ${plural(found.mends.length, "change")}, ${found.remaining.length ? `${plural(found.remaining.length, "problem")} remain` : "nothing is damaged in it"}${found.lost ? `, ${bytes(found.lost)} could not be recovered` : ""}.`,
-  rewind: (found) => `Rewound: ${plural(found.messages_dropped, "message")} removed.`,
+  rewind: (found) => (found.messages_dropped ? `Rewound: ${plural(found.messages_dropped, "message")} removed.` : `It is at ${found.unit} ${found.turn} now.`),
   fork: (found) => `The fork has ${plural(found.messages, "message")}.`,
   rename: (found) => `Renamed. It was “${found.before ?? "(none)"}”.`,
   tag: () => "The tags are changed.",

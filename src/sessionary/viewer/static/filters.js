@@ -1,5 +1,5 @@
 // Which sessions the list shows, in which order, and how many each value of a filter would leave.
-import { el } from "./dom.js";
+import { day, el } from "./dom.js";
 
 export const HEALTH = {
   ok: ["✓", "ok"], note: ["✓", "ok"], cosmetic: ["!", "stray bytes"], hides_data: ["!", "hides data"],
@@ -42,6 +42,20 @@ export class Filters {
     this.clear();
     this.sort = "changed";
     this.agents = false;
+    document.addEventListener("choose", (event) => this.choose(event.detail));
+  }
+
+  // What a plot was pressed for, in place of what was chosen before; where the list is not beside the plots, it is shown.
+  choose(wanted) {
+    this.chosen = wanted;
+    this.changed();
+    if (!document.getElementById("side").offsetWidth) location.hash = "#/";
+  }
+
+  // A session that began on the chosen day; for the tokens of a day one that was in use then.
+  isOfDay(row) {
+    const { date, used } = this.chosen.day, began = day(row.created || row.updated);
+    return used ? began <= date && date <= day(row.updated) : began === date;
   }
 
   clear() {
@@ -56,6 +70,7 @@ export class Filters {
     const count = (name, row) => { for (const value of FILTERS[name][1](row)) counts[name].set(value, (counts[name].get(value) || 0) + 1); };
     for (const row of rows) {
       if (row.nested && !this.agents) { nested++; continue; }
+      if (this.chosen.day && !this.isOfDay(row)) { others++; continue; }
       let against = 0, only;
       for (const name of chosen) if (!FILTERS[name][1](row).includes(this.chosen[name])) { against++; only = name; }
       if (!against) { view.push(row); for (const name of NAMES) count(name, row); }
@@ -72,7 +87,9 @@ export class Filters {
       ...Object.entries(SORTS).map(([name, [label]]) => el("option", { value: name, selected: name === this.sort }, label)));
     const agents = el("label", { class: "check" }, el("input", { type: "checkbox", checked: this.agents, onchange: (event) => { this.agents = event.target.checked; this.changed(); } }), "sub-agents");
     const focused = this.box.contains(document.activeElement) ? [...this.box.querySelectorAll("select, input")].indexOf(document.activeElement) : -1;
-    this.box.replaceChildren(...made, order, agents);
+    const chosen = this.chosen.day, words = chosen && `${chosen.used ? "in use on" : "began on"} ${chosen.date}`;
+    const date = chosen ? el("button", { class: "on day", "aria-label": `Only sessions ${words}: remove`, onclick: () => { delete this.chosen.day; this.changed(); } }, `${words} ×`) : "";
+    this.box.replaceChildren(...made, order, agents, date);
     if (focused >= 0) this.box.querySelectorAll("select, input")[focused].focus();
   }
 

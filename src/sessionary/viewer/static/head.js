@@ -2,6 +2,7 @@
 import { bytes, clock, dollars, el, plural, quantity } from "./dom.js";
 import { hasError, isPrompt } from "./item.js";
 import { HEALTH, projectOf } from "./list.js";
+import { Toolbar } from "./toolbar.js";
 
 const show = (element, shown) => element.classList.toggle("gone", !shown);
 
@@ -25,17 +26,17 @@ export class Head {
     this.branch = el("div", { class: "branch-line", role: "status" });
     const prompts = el("span", { class: "jumps", role: "group", "aria-label": "Prompts" },
       button("Prompt ▲", "Previous prompt (K)", () => session.jump(isPrompt, -1)), button("▼", "Next prompt (J)", () => session.jump(isPrompt, 1)));
+    this.toolbar = new Toolbar("Session", [
+      this.health, prompts, this.errors, session.find.element, this.skim, this.branches, this.following,
+      button("Details", "Files, usage, branches, records (i)", () => session.drawer.open("files")),
+      button("Change…", "Repair, rewind, fork, rename, export… (a)", () => session.drawer.open("actions")),
+      button("Resume…", "Copy the command that continues it (R)", () => session.drawer.open("resume")),
+      el("a", { href: `#/charts/${session.row.key}`, title: "Tool times, and the charts of its kind" }, "Charts"),
+      el("a", { href: `#/diff/${session.row.key}`, title: "Side by side with another session" }, "Compare with…")]);
     this.element = el("div", { class: "session-head" },
       el("div", { class: "line" }, el("a", { href: "#/", class: "back", "aria-label": "Back to the list" }, "‹"), this.star, this.title, this.live),
       this.facts, this.tags,
-      el("div", { class: "bar", role: "toolbar", "aria-label": "Session" },
-        this.health, this.skim, this.branches, prompts, this.errors, session.find.element, this.following,
-        button("Details", "Files, usage, branches, records (i)", () => session.drawer.open("files")),
-        button("Change…", "Repair, rewind, fork, rename, export… (a)", () => session.drawer.open("actions")),
-        el("a", { href: `#/charts/${session.row.key}`, title: "Tool times, and the charts of its kind" }, "Charts"),
-        el("a", { href: `#/diff/${session.row.key}`, title: "Side by side with another session" }, "Compare with…"),
-        button("Resume…", "Copy the command that continues it (R)", () => session.drawer.open("resume"))),
-      this.branch, this.note);
+      this.toolbar.element, this.branch, this.note);
   }
 
   draw() {

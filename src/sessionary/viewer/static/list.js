@@ -105,6 +105,7 @@ export class SessionList {
     this.view = view;
     this.filters.draw(counts);
     this.say(nested, others);
+    this.virtual.room.querySelector(".empty")?.remove();
     this.virtual.reset(view.length);
     if (!view.length) this.virtual.room.replaceChildren(this.nothing());
     else if (focused) this.focus(Math.max(view.findIndex((row) => row.key === focused), 0));

@@ -75,7 +75,7 @@ function welcome() {
   document.title = "Sessionary";
   const damaged = list.rows.filter((row) => !["ok", "note"].includes(row.health)).length;
   return el("div", { class: "empty" },
-    el("p", {}, "Choose a session, or press / to search in all of them. ? shows the keys."),
+    el("p", {}, list.rows.length ? "Choose a session, or press / to search in all of them. ? shows the keys." : "Sessions are shown here once an agent has stored one; r looks again."),
     damaged ? el("p", {}, el("button", { onclick: () => { list.filters.chosen = { health: "damaged" }; list.filter(); } }, `${plural(damaged, "session")} damaged: show`)) : null);
 }
 
@@ -107,7 +107,7 @@ function act(key) {
   const inSession = session && {
     j: () => session.step(1), k: () => session.step(-1), J: () => session.jump(sessions.isPrompt, 1), K: () => session.jump(sessions.isPrompt, -1),
     e: () => session.jump(sessions.hasError, 1), E: () => session.jump(sessions.hasError, -1), g: () => session.ends(false), G: () => session.ends(true),
-    f: () => session.find.input.select() ?? session.find.input.focus(), l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => loadPages().then(() => pages.undoLatest(session, pages.drawer)),
+    f: () => { session.head.toolbar.reveal(session.find.element); session.find.input.focus(); session.find.input.select(); }, l: () => session.toggle("skim"), b: () => session.toggle("branches"), d: () => drawer.toggle("health"), i: () => drawer.toggle("files"), a: () => drawer.toggle("actions"), U: () => loadPages().then(() => pages.undoLatest(session, pages.drawer)),
     w: () => session.toggleFollow(), y: () => session.copyMarked(), R: () => drawer.open("resume", true), Enter: () => session.openMarked(),
   };
   const anywhere = { "[": () => list.step(-1), "]": () => list.step(1), "/": () => byId("search").select() ?? byId("search").focus(), r: () => list.refresh(), o: () => (location.hash = "#/overview"), "?": showKeys };
@@ -125,6 +125,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("dialog").open) return;
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
   if (event.key === "Escape") {
+    if (document.querySelector(":popover-open")) return; // the browser closes that
     if (event.target.id === "search") { search.clear(); event.target.blur(); }
     else if (drawer.isOpen) drawer.close();
     else if (!typing) location.hash = "#/";

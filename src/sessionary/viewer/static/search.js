@@ -2,6 +2,8 @@
 import { events } from "./api.js";
 import { ago, byId, bytes, el, plural } from "./dom.js";
 
+const SPEAKERS = { assistant: "Agent", tool: "Tool" }; // as in the transcript
+
 export class Search {
   constructor(list) {
     this.list = list;
@@ -64,7 +66,7 @@ export class Search {
     }
     this.last = hit.key;
     this.group.append(el("div", { role: "listitem" }, el("a", { class: "hit", href: hit.part === "title" ? `#/s/${hit.key}` : `#/s/${hit.key}/${hit.index}` },
-      el("span", { class: "kind" }, hit.part === "title" ? "title" : hit.person ? "you" : hit.tool || hit.role || ""),
+      el("span", { class: "kind" }, hit.part === "title" ? "Title" : hit.person ? "User" : hit.tool || SPEAKERS[hit.role] || hit.role || ""),
       ...hit.pieces.map((piece, at) => (at % 2 ? el("mark", {}, piece) : piece)))));
   }
 

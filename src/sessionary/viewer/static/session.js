@@ -52,6 +52,7 @@ export class Session {
     this.ended.abort();
     this.virtual.close();
     this.find.close();
+    this.head.toolbar.close();
     forgetImages();
   }
 

@@ -327,3 +327,14 @@ def test_the_three_examples_of_back(tmp_path: Path, steps: tuple[int, ...], targ
     store = BrainstormStore(tmp_path)
     assert store.back("sign-in", *steps).iteration == (6, target)
     assert stored(store, "sign-in")["session"]["iteration"] == target
+
+
+def test_forward_goes_to_the_last_iteration_as_it_was_left(tmp_path: Path) -> None:
+    store = store_of(tmp_path, iterations=5)
+    before = without_time(stored(store, "sign-in"))
+    store.back("sign-in", 2)
+    store.back("sign-in", 1)
+    assert store.forward("sign-in").iteration == (2, 5)
+    assert without_time(stored(store, "sign-in")) == before
+    with pytest.raises(NotFound, match="last iteration"):
+        store.forward("sign-in")

@@ -13,6 +13,7 @@ from sessionary.disk.lock import FileLock
 from sessionary.errors import (
     AlreadyExists,
     Corrupt,
+    Invalid,
     InvalidId,
     Locked,
     NotFound,
@@ -467,6 +468,31 @@ def test_comments_of_a_plan_survive(store: Any, feature: Any) -> None:
     store.task(ID, "T1", "in_progress")
     assert "phases:  # agreed on Monday\n" in path.read_text()
     assert plan_task(store, "T1")["status"] == "in_progress"
+
+
+def test_a_feature_is_renamed_in_its_plan_and_that_is_logged(store: Any, feature: Any) -> None:
+    file = feature / "implementation-plan.yaml"
+    store.save_plan(ID, [{"phase_id": "p", "name": "P", "tasks": [task("T1")]}], name="Old")
+    file.write_bytes(b"# by hand\n" + file.read_bytes())
+    before = store.plan(ID)
+    assert store.set_name(ID, "New name") == "Old"
+    assert store.plan(ID) == before | {"feature": before["feature"] | {"name": "New name"}}
+    assert file.read_bytes().startswith(b"# by hand\n")
+    entry = list(store.history(ID))[-1]
+    assert (entry["command"], entry["arguments"]) == ("rename", "New name")
+    count = len(lines(feature))
+    assert store.set_name(ID, "New name") == "New name"
+    assert len(lines(feature)) == count
+    with pytest.raises(Invalid):
+        store.set_name(ID, " ")
+
+
+def test_a_feature_whose_plan_cannot_be_read_keeps_it_under_a_new_name(store: Any, feature: Any) -> None:
+    file = feature / "implementation-plan.yaml"
+    file.write_bytes(b"feature: [")
+    with pytest.raises(Corrupt):
+        store.set_name(ID, "New name")
+    assert file.read_bytes() == b"feature: ["
 
 
 def test_a_new_plan_keeps_how_far_its_tasks_are(store: Any, feature: Any) -> None:
