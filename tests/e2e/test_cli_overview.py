@@ -85,4 +85,4 @@ def test_elsewhere_it_is_the_help(tmp_path: Path) -> None:
         COMMAND, capture_output=True, text=True, env={**os.environ, "HOME": str(tmp_path)}, check=False
     )
     assert done.returncode == 2
-    assert "Commands:" in done.stdout + done.stderr
+    assert "Find and read:" in done.stdout + done.stderr

@@ -73,8 +73,8 @@ def _leaving(library: Library) -> list[dict[str, Any]]:
     now = datetime.now(UTC)
     found = [
         (one.updated + timedelta(days=state.retention.days), state.retention.source, one)
-        for workspace in library.workspaces
-        for state in workspace.doctor(now=now).agents
+        for workspace, summaries in library.by_workspace()
+        for state in workspace.doctor(now=now, summaries=summaries).agents
         if state.retention is not None
         for one in state.leaving
         if one.updated is not None
