@@ -64,7 +64,7 @@ _HOURS = {"h": 1, "d": 24, "w": 168, "m": 720}
 _ANSWERED = frozenset({"success", "error", "cancelled"})
 _NOTICES = frozenset({"info", "error", "warning"})
 _ANSWERS = 64
-"""How many answered calls are remembered."""
+"""How many calls of the last message with results are remembered."""
 
 
 class GeminiLayout(LogLayout):
@@ -291,7 +291,8 @@ class GeminiLayout(LogLayout):
                 yield Message("user", _origin(parts), parts, time, name, place=place)
         elif kind == "gemini":
             for message in _answer(record, parts, Message("assistant", AGENT, (), time, name, place=place)):
-                memory["answered"] = [*answered, *(one.call_id for one in message.results)][-_ANSWERS:]
+                if message.results:
+                    memory["answered"] = [one.call_id for one in message.results][-_ANSWERS:]
                 yield message
         elif kind in _NOTICES:
             yield Message("system", HARNESS, parts, time, name, place=place)
