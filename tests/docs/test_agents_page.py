@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from sessionary.layouts.abilities import Resumes
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Layout, Resumes
+from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.registry import AGENTS
 from sessionary.model import SessionRef
 

@@ -25,7 +25,8 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.base import KnownTime, Layout, SaysByPlace
+from sessionary.layouts.abilities import KnownTime, SaysByPlace
+from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage

@@ -11,7 +11,8 @@ from zlib import crc32
 from msgspec import MsgspecError, Struct, msgpack
 
 from sessionary.disk.fs import READ, Fs, not_found, read_at, read_bytes, require_regular, storage_failed
-from sessionary.layouts.base import KnownTime, MayMatch, Recency
+from sessionary.layouts.abilities import KnownTime, Recency
+from sessionary.layouts.base import MayMatch
 from sessionary.layouts.clock import changed_at
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of_file
 from sessionary.model import Cursor, Place, Problem, Record, Reset, SessionRef, Skipped

@@ -15,7 +15,8 @@ from msgspec import Struct, field
 
 from sessionary.disk.fs import reason_of
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import HasTitles, KeepsMessagesInLines, Layout, MayMatch
+from sessionary.layouts.abilities import HasTitles, KeepsMessagesInLines
+from sessionary.layouts.base import Layout, MayMatch
 from sessionary.layouts.summary import summary_of
 from sessionary.model import (
     PERSON,

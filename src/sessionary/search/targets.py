@@ -8,7 +8,8 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from sessionary.layouts.base import HasRecency, Layout, Recency
+from sessionary.layouts.abilities import HasRecency, Recency
+from sessionary.layouts.base import Layout
 from sessionary.model import SessionRef, Summary
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
-from sessionary.layouts.base import ChainHead, ChecksChain, Reverts, Trashed
+from sessionary.layouts.abilities import ChainHead, ChecksChain
+from sessionary.layouts.changing import Reverts, Trashed
 from sessionary.xdg import file_in, state_folder
 
 FILE = "chain-heads.json"

@@ -20,7 +20,8 @@ from sessionary.layouts import trash
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LINES, Capability, Changes, Forked, MovedAside, Reverts, Rewinding
+from sessionary.layouts.base import LINES, Capability
+from sessionary.layouts.changing import Changes, Forked, MovedAside, Reverts, Rewinding
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions

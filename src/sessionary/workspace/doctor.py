@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from sessionary.catalog import Catalog, query
 from sessionary.disk.fs import OS_FS, size_of
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.base import HasLeftovers, Layout, Location, Retains, Retention
+from sessionary.layouts.abilities import HasLeftovers, Retains, Retention
+from sessionary.layouts.base import Layout, Location
 from sessionary.model import Problem, Summary
 from sessionary.workspace.failures import gathered
 

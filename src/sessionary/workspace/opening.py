@@ -10,7 +10,8 @@ from sessionary.codec.problems import CODES
 from sessionary.disk.fs import Fs, is_folder
 from sessionary.errors import InvalidId, Unsupported
 from sessionary.layouts import registry
-from sessionary.layouts.base import Layout, Resumes
+from sessionary.layouts.abilities import Resumes
+from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity, Summary
 
 _ARGUMENT = re.compile(r"[^\s\x00-\x1f\x7f-][^\x00-\x1f\x7f]*")

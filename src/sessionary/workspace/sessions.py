@@ -18,9 +18,11 @@ from sessionary.catalog import Catalog, Unread, query
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, Unsupported
 from sessionary.layouts import registry
+from sessionary.layouts.abilities import LooksInFolders
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Capability, Layout, LooksInFolders, Reverts
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.changing import Reverts
 from sessionary.layouts.session_ids import LATEST
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, Changes, ChecksChain, ChecksHome, Layout, Renames, Reverts
+from sessionary.layouts.abilities import ChecksChain, ChecksHome
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.changing import Changes, Renames, Reverts
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
+from sessionary.layouts.abilities import Retention
 from sessionary.layouts.agents.fields import count_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, origin_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
-from sessionary.layouts.base import Capability, Retention
+from sessionary.layouts.base import Capability
 from sessionary.model import (
     Fact,
     Header,

@@ -16,9 +16,10 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from sessionary.disk.fs import READ, read_at, size_of, storage_failed
+from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents.logs import records
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, KnownTime, MayMatch, Part, Recency
+from sessionary.layouts.base import Capability, MayMatch, Part
 from sessionary.layouts.compressed import (
     SUFFIX,
     Damaged,

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_of
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
+from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents import cursor_editor
 from sessionary.layouts.agents.cursor_editor import EditorState
 from sessionary.layouts.agents.cursor_store import META, NAME, TABLES, ChatStore
@@ -27,17 +28,7 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
-from sessionary.layouts.base import (
-    Capability,
-    KnownTime,
-    Location,
-    MayMatch,
-    Part,
-    PartKind,
-    Recency,
-    from_start,
-    location_of,
-)
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
+from sessionary.layouts.abilities import Retention
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.base import Capability, Retention, from_start
+from sessionary.layouts.base import Capability, from_start
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
     AGENT,

@@ -19,9 +19,10 @@ from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
 
 from sessionary.disk.fs import Fs, is_file
+from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import KnownTime, MayMatch, Recency
+from sessionary.layouts.base import MayMatch
 from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, read_range, recency
 from sessionary.model import (
     Aside,

@@ -17,16 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
 from sessionary.errors import SessionaryError, Unsupported
-from sessionary.layouts.base import (
-    Capability,
-    Location,
-    MayMatch,
-    Part,
-    PartKind,
-    Retention,
-    location_of,
-    mended_copy,
-)
+from sessionary.layouts.abilities import Retention
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of, mended_copy
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.jsonl import raw_record

@@ -25,18 +25,10 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import StorageFailed
+from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import (
-    Capability,
-    KnownTime,
-    Location,
-    MayMatch,
-    Part,
-    PartKind,
-    Recency,
-    location_of,
-)
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_record, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import Corrupt, Invalid, InvalidId, NotFound, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Rewinding, Trashed, Undoable
 from sessionary.layouts.brainstorm import navigation
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, has_ended
@@ -21,6 +20,7 @@ from sessionary.layouts.brainstorm.reading import row_at
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.trash import BACKUP
+from sessionary.layouts.changing import Rewinding, Trashed, Undoable
 from sessionary.layouts.trash import remove_empty
 from sessionary.layouts.trash import trashed as everything_trashed
 from sessionary.model import SessionRef

@@ -19,23 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import (
-    Capability,
-    Location,
-    MayMatch,
-    Part,
-    PartKind,
-    Rewinding,
-    Trashed,
-    Undoable,
-    from_start,
-    location_of,
-)
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
 from sessionary.layouts.brainstorm.reading import file_bytes, names, not_here, parse, refusal, row_of
 from sessionary.layouts.brainstorm.trash import BACKUP
+from sessionary.layouts.changing import Rewinding, Trashed, Undoable
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of

@@ -14,7 +14,7 @@ from typing import Any
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import Fs
 from sessionary.disk.journal import lines_of
-from sessionary.layouts.base import ChainHead
+from sessionary.layouts.abilities import ChainHead
 from sessionary.layouts.records.names import file_name
 from sessionary.layouts.records.state import BEGIN
 from sessionary.model import Problem, SessionRef, Severity

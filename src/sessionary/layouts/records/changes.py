@@ -17,7 +17,7 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.journal import is_json_text
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Invalid, NotFound, Unsupported
-from sessionary.layouts.base import Forked, MovedAside, Rewinding
+from sessionary.layouts.changing import Forked, MovedAside, Rewinding
 from sessionary.layouts.records.journal import LOCK_SUFFIX, Change, RecordJournal, decoded
 from sessionary.layouts.records.messages import message_from
 from sessionary.layouts.records.names import (

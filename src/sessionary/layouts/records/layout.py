@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.abilities import ChainHead
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import (
-    Capability,
-    ChainHead,
-    Forked,
-    MayMatch,
-    MovedAside,
-    Rewinding,
-    Trashed,
-    Undoable,
-)
+from sessionary.layouts.base import Capability, MayMatch
+from sessionary.layouts.changing import Forked, MovedAside, Rewinding, Trashed, Undoable
 from sessionary.layouts.records.names import FRAMEWORKS, SUFFIX, parent_of, parts_of, project_of
 from sessionary.model import Cursor, Header, Item, Problem, SessionRef
 from sessionary.xdg import data_folder
