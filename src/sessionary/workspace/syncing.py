@@ -11,13 +11,23 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
+from sessionary.errors import (
+    AmbiguousId,
+    Invalid,
+    Locked,
+    NotFound,
+    RemoteError,
+    SessionaryError,
+    StorageFailed,
+)
 from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_in
 from sessionary.sync.cosmos_config import load_cosmos_config_from_settings
 from sessionary.sync.engine import QUIET, Engine
+from sessionary.sync.gc.removal import Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import HeadRecord, OpenRemote, Remote, heads_by_name
 from sessionary.sync.remotes import COSMOS_KEY, cosmos_address, open_remote
@@ -30,6 +40,7 @@ from sessionary.sync.settings import (
     cache_path,
     load_settings,
     read_identity,
+    removed_folder,
     settings_file,
     state_folder,
     usual_tenant,
@@ -265,3 +276,30 @@ def state_of_commands() -> str:
     if state is None:
         raise Invalid("no home directory for the state", hint="set XDG_STATE_HOME")
     return os.path.join(state, "sync")
+
+
+def removed(settings: Settings) -> Removed:
+    """The journal of blocks that `sync gc` removed from the remote.
+
+    Raises:
+        Invalid: its folder cannot be determined.
+    """
+    return Removed(removed_folder(state_of_commands(), settings))
+
+
+def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], None]) -> list[str]:
+    """Finish a `sync gc` of this machine that was interrupted; usually this only checks for one file.
+
+    One that is still running is left alone. Returns what failed, as text: that prevents neither push nor pull, and
+    the next command tries again.
+    """
+    blocks = removed(settings)
+    try:
+        if blocks.open_run() is None:
+            return []
+        spoilt = Remover(remote, blocks, sleep=sleep).finish().spoilt
+    except (Locked, RemoteError):
+        return []
+    except StorageFailed as error:
+        return [f"an interrupted removal is not finished: {error.message}"]
+    return [f"not restored on the remote: {error.message} ({error.path})" for error in spoilt]

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from sessionary.cli.app import cli
-from sessionary.cli.sync.resolving import UNKNOWN, Pair, named_pair, pairs
 from sessionary.errors import AmbiguousId, Corrupt, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
+from sessionary.workspace.conflicts import UNKNOWN, Pair, pair_named, pairs
 
 DERIVED = [str(uuid5(NAMESPACE_OID, word)) for word in "ab"]
 
@@ -112,19 +112,17 @@ def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
     for name, sibling in zip(("shop", "shop-2"), DERIVED, strict=True):
         conversation(tmp_path, name, None)
         conversation(tmp_path, sibling, name)
-    both = found(tmp_path)
-    named = named_pair(both, "shop")
-    assert named is not None
-    assert named.original.session_id == "shop"
-    assert named_pair(both, DERIVED[1][:8]) == next(
-        pair for pair in both if pair.original.session_id == "shop-2"
-    )
-    assert named_pair(both, "other") is None
+    layouts = [AmplifierSyncLayout(tmp_path)]
+    for word, original in (("shop", "shop"), (DERIVED[1][:8], "shop-2")):
+        named = pair_named(layouts, word)
+        assert named is not None
+        assert named.original.session_id == original
+    assert pair_named(layouts, "other") is None
     with pytest.raises(AmbiguousId):
-        named_pair(both, "sh")
+        pair_named(layouts, "sh")
     conversation(tmp_path, str(uuid5(NAMESPACE_OID, "c")), "shop")
     with pytest.raises(AmbiguousId, match="several pairs"):
-        named_pair(found(tmp_path), "shop")
+        pair_named(layouts, "shop")
 
 
 def resolve(home: Path, *words: str) -> Any:

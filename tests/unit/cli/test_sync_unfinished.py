@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.cli.sync import places, watching
+from sessionary.cli.sync import places
 from sessionary.errors import Locked
 from sessionary.sync.settings import Settings
+from sessionary.workspace import sync_watch, syncing
 from tests.support.memory_remote import MemoryRemote, MemoryServer
 
 
@@ -26,7 +27,7 @@ def remote() -> Slow:
 
 
 def open_run(settings: Settings) -> Path:
-    folder = Path(places.removed(settings).folder)
+    folder = Path(syncing.removed(settings).folder)
     folder.mkdir(parents=True)
     (folder / "open").write_text("20250131T120000.000000Z")
     return folder
@@ -42,7 +43,7 @@ def test_it_is_finished_after_a_wait(settings: Settings) -> None:
 def test_what_cannot_be_read_is_reported_and_stops_nothing(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = Path(places.removed(settings).folder)
+    folder = Path(syncing.removed(settings).folder)
     os.makedirs(folder / "open")  # no file
     places.finish_removal(settings, remote())
     assert "an interrupted removal is not finished" in capsys.readouterr().err
@@ -50,11 +51,11 @@ def test_what_cannot_be_read_is_reported_and_stops_nothing(
 
 def test_a_watch_that_is_stopped_leaves_it_to_the_next(settings: Settings) -> None:
     folder = open_run(settings)
-    with watching.Stop() as stop:
+    with sync_watch.Stop() as stop:
         stop.set()
 
         def rest(seconds: float) -> None:
-            watching._rest(stop, seconds)
+            sync_watch._rest(stop, seconds)
 
         with pytest.raises(Locked):
             rest(30.0)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sessionary.cli.sync.watching import Stop
+from sessionary.workspace.sync_watch import Stop
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of this kind")

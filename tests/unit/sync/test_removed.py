@@ -12,6 +12,7 @@ from sessionary.errors import Corrupt, SessionaryError, StorageFailed
 from sessionary.sync.gc.removal import Removal
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.settings import Settings
+from sessionary.workspace import syncing
 from tests.support.memory_remote import MemoryServer
 from tests.support.sync_world import EPOCH, World
 
@@ -253,7 +254,7 @@ def test_a_push_or_pull_that_finishes_a_removal_reports_it_too(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     settings = Settings(remote="s3://bucket", tenant="me", device="here")
     gone = Gone(tmp_path)
-    root = Path(places.removed(settings).folder)
+    root = Path(syncing.removed(settings).folder)
     root.parent.mkdir(parents=True)
     (gone.b.root / "removed").rename(root)
     (path,) = root.glob(f"2*/*/{gone.gone[0]}.*")

@@ -23,7 +23,7 @@ from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
 from sessionary.sync.gc.removal import RETENTION, Removal, Remover
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import Settings
-from sessionary.workspace.syncing import chosen
+from sessionary.workspace.syncing import chosen, removed
 
 LONGEST = 36500
 """Maximum of --days: a hundred years."""
@@ -90,7 +90,7 @@ def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Re
                 time.sleep(seconds)
 
         return Remover(
-            remote, places.removed(settings), older=older, sleep=rest, on_progress=progress.reach
+            remote, removed(settings), older=older, sleep=rest, on_progress=progress.reach
         ).remove()
 
 

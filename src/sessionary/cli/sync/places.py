@@ -16,12 +16,9 @@ import click
 from sessionary.cli import homes, options, output
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import harmless, shell_line
-from sessionary.errors import Locked, RemoteError, StorageFailed
 from sessionary.sync.engine import QUIET
-from sessionary.sync.gc.removal import Remover
-from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remote import Remote
-from sessionary.sync.settings import SETTINGS_FILE, Settings, removed_folder
+from sessionary.sync.settings import SETTINGS_FILE, Settings
 from sessionary.workspace import Workspace, check_folder, syncing
 from sessionary.workspace.syncing import Connection, Local, chosen, state_of_commands
 
@@ -124,29 +121,7 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
     return Here(workspace, chosen(settings_path), state_of_commands(), quiet, given)
 
 
-def removed(settings: Settings) -> Removed:
-    """The journal of blocks that `sync gc` removed from the remote.
-
-    Raises:
-        Invalid: its folder cannot be determined.
-    """
-    return Removed(removed_folder(state_of_commands(), settings))
-
-
 def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Finish a `sync gc` of this machine that was interrupted; usually this only checks for one file.
-
-    One that is still running is left alone. A failure here does not prevent push and pull: the next command
-    tries again.
-    """
-    blocks = removed(settings)
-    try:
-        if blocks.open_run() is not None:
-            for error in Remover(remote, blocks, sleep=sleep).finish().spoilt:
-                output.aside(
-                    harmless(f"sessionary: not restored on the remote: {error.message} ({error.path})")
-                )
-    except (Locked, RemoteError):
-        pass
-    except StorageFailed as error:
-        output.aside(harmless(f"sessionary: an interrupted removal is not finished: {error.message}"))
+    """Finish a `sync gc` of this machine that was interrupted, and print what failed; see `syncing`."""
+    for failure in syncing.finish_removal(settings, remote, sleep):
+        output.aside(harmless(f"sessionary: {failure}"))
