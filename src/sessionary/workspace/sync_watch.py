@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Protocol
 
+from sessionary.disk.fs import OS_FS, stat_or_none
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.remote import HeadRecord, OpenRemote
 from sessionary.sync.report import Hold, Report, SyncStatus
@@ -133,9 +133,9 @@ class Watch:
             for ref in layout.discover():
                 try:
                     for part in layout.parts(ref):
-                        stat = os.stat(part.path)
-                        found.add((part.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
-                except (OSError, SessionaryError):
+                        if (stat := stat_or_none(OS_FS, part.path)) is not None:
+                            found.add((part.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
+                except SessionaryError:
                     continue  # it is being renamed; the next pass finds it
         return frozenset(found)
 
