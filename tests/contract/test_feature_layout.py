@@ -14,6 +14,7 @@ from sessionary.layouts.summary import summary_of
 from sessionary.testing.cursors import Reader
 from sessionary.testing.layout_suite import LayoutTests
 from sessionary.transcript.typed import numbered
+from tests.support.agent_files import require_tolerance
 
 STATE = """version: "1.0"
 feature_id: "{}"
@@ -45,6 +46,13 @@ class TestFeatures(LayoutTests):
 
     def conversation(self, home: Any, session_id: Any) -> Any:
         return home / ".ai-session" / session_id / "history.jsonl"
+
+    def test_damage_hides_no_other_entry(self, tmp_path: Path) -> None:
+        said = [{"role": "user", "content": f"message {n}"} for n in range(1, 9)]
+        self.put_session(tmp_path, "one", said)
+        ref, file = self.refs(tmp_path)["one"], self.conversation(tmp_path, "one")
+        kept = {n - 1: f"message {n}" for n in range(1, 9)}
+        require_tolerance(self.layout(tmp_path, _os()), ref, kept, file=file)
 
     def test_artifacts_are_parts(self, tmp_path: Any) -> None:
         """Section "Directory Layout", artifacts."""

@@ -1,12 +1,15 @@
 """Every layout passes the shared suite; the matrix of what each can do is pinned here."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability
 from sessionary.layouts.maestro.layout import MaestroLayout
-from sessionary.testing.layout_suite import LayoutTests
+from sessionary.testing.layout_suite import LayoutTests, record
+from tests.support.agent_files import require_tolerance
 
 
 class TestAmplifier(LayoutTests):
@@ -27,6 +30,12 @@ class TestAmplifier(LayoutTests):
     def conversation(self, home: Any, session_id: Any) -> Any:
         return home / "projects" / "-p" / "sessions" / session_id / "transcript.jsonl"
 
+    def test_damage_hides_no_other_message(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(n, "user" if n % 2 else "assistant") for n in range(1, 9)])
+        ref, file = self.refs(tmp_path)["one"], self.conversation(tmp_path, "one")
+        kept = {n - 1: f"message {n}" for n in range(1, 9)}
+        require_tolerance(self.layout(tmp_path, OS_FS), ref, kept, file=file)
+
 
 class TestMaestro(LayoutTests):
     """Each record is put there as a breadcrumb that says one thing, with the record as an unknown key."""
@@ -45,8 +54,8 @@ class TestMaestro(LayoutTests):
             "parent_session_id": parent,
         }
         (folder / "session.json").write_text(json.dumps(document))
-        for record in records:
-            self._put(folder, record)
+        for one in records:
+            self._put(folder, one)
 
     def _put(self, folder: Any, record: Any) -> None:
         path = folder / "breadcrumbs" / "0" / f"20250131_1200{record['x-odd']:02}_000000.json"

@@ -46,7 +46,9 @@ def words(layout: Layout, ref: SessionRef) -> str:
     return "\n".join(pieces)
 
 
-def require_tolerance(layout: Layout, ref: SessionRef, kept: dict[int, str], *, rounds: int = 300) -> None:
+def require_tolerance(
+    layout: Layout, ref: SessionRef, kept: dict[int, str], *, rounds: int = 300, file: Path | None = None
+) -> None:
     """Damage a file at random places, and require that no reader raises and that whole records stay visible.
 
     Args:
@@ -54,21 +56,23 @@ def require_tolerance(layout: Layout, ref: SessionRef, kept: dict[int, str], *, 
         ref: a session of it, in one file.
         kept: by line (from 0) a text that must be found unless that line or one beside it is damaged.
         rounds: the number of damaged files.
+        file: the file of its messages, of a session that is a folder.
     """
-    chance, data = random.Random(ref.locator.count("/")), ref.path.read_bytes()
+    path = file or ref.path
+    chance, data = random.Random(ref.locator.count("/")), path.read_bytes()
     for _ in range(rounds):
         at = chance.randrange(len(data))
         spoilt = bytearray(data)
         length = chance.choice((0, 1, 3))
         spoilt[at : at + length] = bytes(chance.randrange(256) for _ in range(chance.choice((1, 2))))
-        ref.path.write_bytes(spoilt)
+        path.write_bytes(spoilt)
         found, text = list(layout.read(ref)), words(layout, ref)
         holes = any(isinstance(one, Problem) and one.code == "nul_run" for one in found)
         damaged = data[:at].count(b"\n")
         for line, expected in kept.items():
             assert holes or abs(line - damaged) <= 1 or expected in text
         summary_of(layout, ref)
-    ref.path.write_bytes(data)
+    path.write_bytes(data)
 
 
 def require_equal_pieces(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sessionary.layouts.base import Layout
 from sessionary.layouts.summary import Summarized, summarize
 from sessionary.model import Cursor, Fact, Item, Reset, SessionRef
-from sessionary.transcript.fold import Fold, resumed
+from sessionary.transcript.fold import Fold, Progress, resumed
 
 
 class Reader:
@@ -40,11 +40,30 @@ class Reader:
         whole = [item for item in self._layout.read(self._ref) if not isinstance(item, Cursor)]
         assert _said(self.items) == _said(whole)
         assert _facts(self.items) == _facts(whole)
+        require_equal_folds(whole)
         before = self._folded.progress if self._folded else None
         self._folded = summarize(self._layout, self._ref, before)
         assert self._folded.summary == summarize(self._layout, self._ref).summary
         if self._folded.progress is not None:
             assert resumed(self._folded.progress) is not None
+
+
+def require_equal_folds(items: Sequence[Item]) -> None:
+    """Store the fold of the first items at every cut, and require that going on from it is the fold of all."""
+    whole, first = _folded(Fold(), items), Fold()
+    for cut, item in enumerate(items):
+        state = first.state()
+        if state is not None:
+            later = resumed(Progress(Cursor(b""), state, first.timed_usage()))
+            assert later is not None
+            assert _folded(later, items[cut:]) == whole
+        first.take(item)
+
+
+def _folded(fold: Fold, items: Sequence[Item]) -> Fold:
+    for item in items:
+        fold.take(item)
+    return fold
 
 
 def _said(items: Sequence[Item]) -> list[Item]:
@@ -53,8 +72,4 @@ def _said(items: Sequence[Item]) -> list[Item]:
 
 def _facts(items: Sequence[Item]) -> dict[str, Fact]:
     """The facts that count: a document beside the messages is read each time, so they may come again."""
-    fold = Fold()
-    for item in items:
-        if isinstance(item, Fact):
-            fold.take(item)
-    return fold.facts
+    return _folded(Fold(), [item for item in items if isinstance(item, Fact)]).facts

@@ -356,6 +356,34 @@ def test_a_damaged_row_hides_no_other(home: Path, store: Store) -> None:
     assert layout(home).raw(refs(home)["ses_1"], messages[0].place) == b"\xff\x00"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_random_damage_of_a_row_hides_no_other(home: Path, store: Store, seed: int) -> None:
+    choose = random.Random(seed)
+    store.session("ses_1")
+    for number in range(6):
+        store.message("ses_1", f"msg_{number}", "user", text(f"word {number}"))
+    ref = refs(home)["ses_1"]
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        rows = [
+            (table, *row)
+            for table in ("message", "part")
+            for row in connection.execute(f"SELECT id, data FROM {table}")
+        ]
+        for _ in range(60):
+            table, name, value = choose.choice(rows)
+            spoilt = bytearray(value.encode())
+            at = choose.randrange(len(spoilt))
+            spoilt[at : at + choose.choice((0, 1, 3))] = choose.randbytes(choose.choice((1, 2)))
+            stored = "CAST(? AS TEXT)" if choose.random() < 0.7 else "?"
+            connection.execute(f"UPDATE {table} SET data = {stored} WHERE id = ?", (bytes(spoilt), name))
+            said = "\n".join(one.text for one in layout(home).read(ref) if isinstance(one, Message))
+            for number in range(6):
+                assert name.startswith(f"msg_{number}") or f"word {number}" in said
+            assert summary_of(layout(home), ref).ref == ref
+            connection.execute(f"UPDATE {table} SET data = ? WHERE id = ?", (value, name))
+
+
 def test_a_damaged_database_hides_no_other(home: Path, store: Store) -> None:
     talk(store)
     (home / "opencode-stable.db").write_bytes(b"no database at all" * 100)
