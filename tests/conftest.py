@@ -1,4 +1,4 @@
-"""What every test of the house has at hand."""
+"""Fixtures and options of all tests."""
 
 import os
 import tempfile
