@@ -18,13 +18,12 @@ from sessionary.cli.lazy import command
 from sessionary.cli.project_options import may_ask
 from sessionary.cli.sync import places
 from sessionary.cli.text import one_line
-from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, make_folder, stat_or_none
-from sessionary.errors import AlreadyExists, Unsupported
-from sessionary.sync.remote import OpenRemote
+from sessionary.disk.fs import OS_FS, stat_or_none
+from sessionary.errors import AlreadyExists
 from sessionary.sync.remotes import check_address
-from sessionary.sync.settings import Settings, save_settings, stable_name
-from sessionary.workspace.syncing import of_settings, settings_at
+from sessionary.sync.settings import Settings, stable_name
+from sessionary.workspace.sync_setup import set_up
+from sessionary.workspace.syncing import settings_at
 
 _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)
 """Parts of option names that denote credentials; the id of a key is not one."""
@@ -102,25 +101,13 @@ def init_command(
         projects=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in projects),
     )
     settings.rules()
-    made = settings.encrypt is not None and _make_key(settings.encrypt)
-    apart, there = _try(of_settings(settings).connect())
-    save_settings(place, settings)
+    made, apart, there = set_up(settings, place)
     lines = [
         *done(f"{one_line(settings.remote)} is ready for the sessions of {one_line(settings.tenant)}"),
         f"  settings in {one_line(str(place))}, without any secret",
     ]
     document = _object(settings, place, apart, there, made)
     return output.shown(document, lines, asides=_advice(settings, apart, there))
-
-
-def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
-    """Prepare the remote; return whether it separates tenants, if known, and whether it has sessions."""
-    try:
-        apart = remote.prepare()
-        page = remote.list_heads()
-    finally:
-        remote.close()
-    return (apart if isinstance(apart, bool) else None), bool(page.heads) or page.following is not None
 
 
 def _tenant(address: str, given: str | None) -> str:
@@ -153,23 +140,6 @@ def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
             )
         found[name] = value
     return found
-
-
-def _make_key(path: str) -> bool:
-    """Create an age key in a file, unless it exists; True if it was created."""
-    if stat_or_none(OS_FS, path) is not None:
-        return False
-    try:
-        from pyrage import x25519  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without types
-    except ImportError as error:
-        raise Unsupported(
-            "encryption needs the package pyrage", hint="pip install 'sessionary[encryption]'"
-        ) from error
-    identity = x25519.Identity.generate()
-    text = f"# The key of your sessions. Anyone who has it can read them; without it they cannot be read.\n{identity}\n"
-    make_folder(OS_FS, os.path.dirname(path))
-    atomic.create(path, text.encode())
-    return True
 
 
 def _object(settings: Settings, place: Path, apart: bool | None, there: bool, made: bool) -> dict[str, Any]:

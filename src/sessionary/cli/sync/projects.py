@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -15,24 +13,8 @@ from sessionary.cli.changing import set_in as indented
 from sessionary.cli.lazy import SuggestingGroup, command
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line, shell_line
-from sessionary.errors import AlreadyExists, Invalid, NotFound
-from sessionary.model import SessionRef
-from sessionary.sync.bindings import PREFIX, base_of, without_way
-from sessionary.sync.identity import Repositories, name_of
-
-
-class Row(NamedTuple):
-    """A project, with the field names of docs/cli-json.md.
-
-    Attributes:
-        folder: its local folder; None if there is none.
-        identity: its name on all machines; None if a user has to choose.
-        candidates: the projects that the folder may be, if a user has to choose.
-    """
-
-    folder: str | None
-    identity: str | None
-    candidates: tuple[str, ...] = ()
+from sessionary.workspace import sync_projects
+from sessionary.workspace.sync_projects import ProjectRow
 
 
 @command(
@@ -63,7 +45,7 @@ def project_command() -> None:
 def list_command(select: Callable[[], places.Here]) -> int:
     """List the local projects and those of the remote. Changes nothing."""
     with places.connected(select(), "looking") as remote:
-        rows = list(_rows(remote.projects(keep=False)))
+        rows = list(sync_projects.rows(remote.projects(keep=False)))
     if output.is_json():
         output.items(row._asdict() for row in rows)
     else:
@@ -92,67 +74,19 @@ def bind_command(select: Callable[[], places.Here], folder: Path, identity: str 
     if (identity is None) != new:
         raise click.UsageError("give an IDENTITY or --new; `sessionary sync project list` lists them")
     here = select()
-    named = name_of(os.path.expanduser(folder))
-    if named.folder is None:
-        raise Invalid(
-            f"{folder} is in a git repository, and is {named.base} on all machines",
-            path=folder,
-            hint="only a folder without a repository, or whose repository has no origin and no commit, can be bound",
-        )
+    named = sync_projects.folder_to_bind(str(folder))
     with places.connected(here, "looking") as remote:
-        bindings = remote.projects().bindings
-        before = bindings.known().get(named.folder)
-        if identity is not None:
-            own = {named.base, bindings.own(named.base, named.folder)}
-            _refuse(identity, named.folder, bindings.known(), bindings.there() | own)
-        bound = bindings.bind(named.folder, identity, named.base)
-        if before not in (None, bound):
-            for engine in remote.engines():
-                engine.forget_rebound()
+        found = sync_projects.bind(remote, named, identity)
     asides = ["next: sessionary sync pull"]
-    if before not in (None, bound):
+    if found.before not in (None, found.identity):
         given = here.given_as("--home", "--settings")
-        words = ["sessionary", "sync", "project", "bind", named.folder, before or "", *given]
+        words = ["sessionary", "sync", "project", "bind", found.folder, found.before or "", *given]
         asides.insert(0, to_run("undo", shell_line(words)))
-    document = {"folder": named.folder, "identity": bound, "before": before}
-    lines = done(f"{one_line(named.folder)} is now {one_line(bound)}")
-    return output.shown(document, lines, asides=asides)
+    lines = done(f"{one_line(found.folder)} is now {one_line(found.identity)}")
+    return output.shown(found._asdict(), lines, asides=asides)
 
 
-def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[str]) -> None:
-    """Refuse an identity that is not the project of a folder, or belongs to another local folder."""
-    shown = "`sessionary sync project list` shows the projects on the remote; --new creates one"
-    if base_of(identity) is None or identity != without_way(identity):
-        raise Invalid(f"{identity} is not the project of a folder ({PREFIX}NAME)", hint=shown)
-    if identity not in there and identity not in known.values():
-        raise NotFound(f"the remote has no project {identity}", hint=shown)
-    for other, bound in known.items():
-        if bound == identity and other != folder and os.path.isdir(other):
-            raise AlreadyExists(
-                f"{identity} is already bound to {other}",
-                path=other,
-                hint="bind that folder to another project first (`--new` creates one)",
-            )
-
-
-def _rows(projects: Repositories) -> Iterator[Row]:
-    seen = set()
-    for project, folder in sorted(projects.places.items()):
-        named = projects.named(project)
-        if named is None:
-            continue
-        try:
-            identity = projects.identity(SessionRef("", "", "", project))
-        except NotFound as error:
-            yield Row(folder, None, tuple(error.details.get("identities", ())))
-            continue
-        seen.add(without_way(identity or ""))
-        yield Row(folder, identity)
-    for identity in sorted(projects.bindings.there() - seen):
-        yield Row(None, identity)
-
-
-def _lines(rows: list[Row]) -> Iterator[str]:
+def _lines(rows: list[ProjectRow]) -> Iterator[str]:
     if not rows:
         yield "No projects, neither local nor on the remote."
     names = column([one_line(row.identity or "not bound") for row in rows])

@@ -23,6 +23,7 @@ from sessionary.layouts.maestro.records import WorkSession, crumb_document
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem
+from sessionary.workspace import work
 
 _selection = options.together(
     click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest."),
@@ -39,13 +40,13 @@ def _selected(
     tail: int | None,
     include_children: bool,
     depth: int | None = None,
-) -> tuple[WorkSession, places.Owned, list[Problem]]:
+) -> tuple[WorkSession, work.Owned, list[Problem]]:
     """A session, its breadcrumbs, optionally with those of all sessions below it, and problems of reading."""
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")
     top = store.find(session)
-    sessions, problems = places.family_of(store, top, below=include_children)
-    found, more = places.crumbs_of(store, sessions, depth=depth)
+    sessions, problems = work.family_of(store, top, below=include_children)
+    found, more = work.crumbs_of(store, sessions, depth=depth)
     return top, found[:limit] if tail is None else found[-tail:], [*problems, *more]
 
 
@@ -82,9 +83,7 @@ def breadcrumbs_command(
     return places.print_problems(problems)
 
 
-def _listed(
-    top: WorkSession, found: places.Owned, depth: int | None, include_children: bool
-) -> Iterator[str]:
+def _listed(top: WorkSession, found: work.Owned, depth: int | None, include_children: bool) -> Iterator[str]:
     yield render.head(f"Breadcrumbs for Session: {one_line(top.session_id)}")
     if depth is not None:
         yield f"Depth Level: {depth}"
@@ -95,7 +94,7 @@ def _listed(
         yield ""
 
 
-def _summed(top: WorkSession, found: places.Owned) -> Iterator[str]:
+def _summed(top: WorkSession, found: work.Owned) -> Iterator[str]:
     crumbs = [crumb for crumb, _ in found]
     sums, stats = summarise(crumbs), render.statistics(crumbs)
     tokens = sums["total_tokens"]
@@ -133,7 +132,7 @@ def timeline_command(session: str, store: WorkStore, include_children: bool, **w
     return places.print_problems(problems)
 
 
-def _events(found: places.Owned, times: list[datetime | None]) -> list[dict[str, object]]:
+def _events(found: work.Owned, times: list[datetime | None]) -> list[dict[str, object]]:
     return [
         crumb_document(crumb) | {"session_id": owner.session_id, "time": time, "seconds_later": gap}
         for (crumb, owner), time, gap in zip(found, times, _gaps(times), strict=True)
@@ -149,7 +148,7 @@ def _gaps(times: list[datetime | None]) -> Iterator[float | None]:
 
 
 def _in_time(
-    top: WorkSession, found: places.Owned, times: list[datetime | None], include_children: bool
+    top: WorkSession, found: work.Owned, times: list[datetime | None], include_children: bool
 ) -> Iterator[str]:
     yield render.head(f"Timeline for Session: {one_line(top.session_id)}")
     yield f"Total Events: {len(found)}"

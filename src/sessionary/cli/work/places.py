@@ -19,16 +19,14 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.layout import project_of, root_in
 from sessionary.layouts.maestro.names import SESSION, default_root
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
+from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
-from sessionary.layouts.maestro.tree import forest, latest_key
+from sessionary.layouts.maestro.tree import latest_key
 from sessionary.model import Problem
 from sessionary.workspace import check_folder, check_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Owned = list[tuple[Breadcrumb, WorkSession]]
-"""Breadcrumbs, each with its session."""
 DAMAGED = Corrupt.exit_code
 _PRINTED = 5  # of each kind: a project may hold hundreds of sessions of the older format
 _DAMAGE = frozenset(
@@ -183,35 +181,3 @@ def changed(session: WorkSession) -> Iterator[str]:
 def no_sessions(store: WorkStore) -> str:
     """Words for a folder without sessions."""
     return f"No work sessions found in {one_line(str(store.root))}; --root names another folder."
-
-
-def family_of(store: WorkStore, top: WorkSession, *, below: bool) -> tuple[list[WorkSession], list[Problem]]:
-    """A session, with `below` its descendants, each after its parent; and problems of reading."""
-    if not below:
-        return [top], []
-    scan = store.scan()
-    for tree in forest(scan.sessions):
-        for node, _ in tree.walk():
-            if node.session.session_id == top.session_id:
-                return [each.session for each, _ in node.walk()], scan.problems
-    return [top], scan.problems
-
-
-def crumbs_of(
-    store: WorkStore, sessions: Iterable[WorkSession], *, depth: int | None = None
-) -> tuple[Owned, list[Problem]]:
-    """The breadcrumbs of several sessions in one order, each with its session; and problems of reading.
-
-    That includes the logs of their consumers, which hold the acknowledgments.
-    """
-    from sessionary.mailbox.consumers import ledger_problems  # here: lists of sessions need no mailbox
-
-    found: Owned = []
-    problems: list[Problem] = []
-    for each in sessions:
-        look = store.breadcrumbs(each.session_id, depth=depth)
-        found += [(crumb, each) for crumb in look.breadcrumbs]
-        problems += look.problems
-        problems += ledger_problems(store.folder(each.session_id))
-    found.sort(key=lambda pair: sort_key(pair[0]))
-    return found, problems

@@ -16,6 +16,7 @@ from sessionary.cli.text import fit, one_line, widest
 from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.workspace import work
 
 _MODEL = 18
 _SHORTEST, _LONGEST = 4, 24
@@ -44,8 +45,8 @@ def stats_command(session: str | None, store: WorkStore, tree: bool) -> int:
         scan = store.scan()
         sessions, problems = scan.sessions, scan.problems
     else:
-        sessions, problems = places.family_of(store, store.find(session), below=tree)
-    found, more = places.crumbs_of(store, sessions)
+        sessions, problems = work.family_of(store, store.find(session), below=tree)
+    found, more = work.crumbs_of(store, sessions)
     crumbs = [crumb for crumb, _ in found]
     if output.is_json():
         output.value(_object(sessions, None if session is None else sessions[0].session_id, crumbs))
