@@ -124,9 +124,15 @@ class Needle:
             data = data.encode("utf-8", "surrogatepass")  # stringzilla crashes at a lone surrogate
         if self._search(data, self._bytes if isinstance(data, bytes) else self.piece) >= 0:
             return True
-        if self._rewritten is None or isinstance(data, str):
-            return False
-        return self._rewritten.is_in(data)
+        return isinstance(data, bytes) and self.may_be_rewritten_in(data)
+
+    def may_be_rewritten_in(self, data: bytes) -> bool:
+        """False if these bytes hold no character that may be the longest word in another form."""
+        return self.blind or (self._rewritten is not None and self._rewritten.is_in(data))
+
+    def place_in(self, data: bytes, start: int) -> int:
+        """Return the offset of the longest word as it is written, in any case, from `start` on; -1 if missing."""
+        return int(self._search(data, self._bytes, start))
 
     def spans(self, text: str) -> list[Span]:
         """Return the positions of the words in a text of `blocks`; they do not overlap."""
@@ -240,11 +246,23 @@ class ByteFilter:
 
     def __call__(self, data: bytes) -> bool:
         """True if one of the lines may hold the needles."""
-        if self._needle is None or self._escapes is None or self._needle.may_be_in(data):
-            return True
+        return self._needle is None or self._needle.may_be_in(data) or self._may_be_escaped_in(data)
+
+    def lines(self, data: bytes) -> Iterator[bytes]:
+        """Yield the lines that may hold the needles."""
+        needle = self._needle
+        if needle is None or needle.may_be_rewritten_in(data) or self._may_be_escaped_in(data):
+            yield from data.split(b"\n")
+            return
+        end = 0
+        while (at := needle.place_in(data, end)) >= 0:
+            start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1 or len(data)
+            yield data[start:end]
+
+    def _may_be_escaped_in(self, data: bytes) -> bool:
         # Most lines have no escape that may stand for a character, and the faster search is enough for them.
         start = stringzilla.find(data, b"\\u")
-        return start >= 0 and self._escapes.search(data, start) is not None
+        return start >= 0 and self._escapes is not None and self._escapes.search(data, start) is not None
 
 
 class LineFilter:
@@ -265,7 +283,8 @@ class LineFilter:
             return held[0]
         if not _are_records(data):
             return True
-        return all(held) and any(all(one(line) for one in self._filters) for line in data.split(b"\n"))
+        first, *others = self._filters
+        return all(held) and any(all(one(line) for one in others) for line in first.lines(data))
 
 
 def _are_records(data: bytes) -> bool:

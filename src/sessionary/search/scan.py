@@ -180,7 +180,7 @@ class Search:
 
     def _of_layout(self, layout: Layout) -> MayMatch:
         """What shows that no line of a session of this layout can be a hit."""
-        if not isinstance(layout, KeepsMessagesInLines):
+        if not _has(layout, KeepsMessagesInLines):
             return self._may_match
         return lambda data: self._may_hold(data, self._in_line)
 
@@ -227,7 +227,7 @@ class Search:
         try:
             if (title := _stated_title(target)) and self._may_match(title.encode("utf-8", "surrogatepass")):
                 return False
-            in_lines = isinstance(target.layout, KeepsMessagesInLines)
+            in_lines = _has(target.layout, KeepsMessagesInLines)
             wanted = self._of_layout(target.layout) if in_lines else _AllSeen(self._each)
             return self._lacks(target, wanted, unused)
         except (NotFound, StorageFailed, _Stopped):
@@ -371,16 +371,16 @@ def _stated_title(target: Target) -> str | None:
     if target.name is not None:
         return target.name
     layout = target.layout
-    if not _has_titles(type(layout)):
-        return None
-    return cast("HasTitles", layout).stated_title(target.ref)
+    return cast("HasTitles", layout).stated_title(target.ref) if _has(layout, HasTitles) else None
+
+
+def _has(layout: Layout, ability: type) -> bool:
+    return _class_has(type(layout), ability)
 
 
 @cache
-def _has_titles(layout: type[Layout]) -> bool:
-    return issubclass(
-        layout, HasTitles
-    )  # of a protocol this takes long, and a search asks it for each session
+def _class_has(layout: type[Layout], ability: type) -> bool:
+    return isinstance(layout, ability)  # of a protocol this takes long, and a search asks it for each session
 
 
 class _Excerpt(NamedTuple):

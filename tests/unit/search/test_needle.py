@@ -244,6 +244,22 @@ def test_a_filter_of_lines_wants_all_needles_in_one() -> None:
     assert not wanted(apart + b"\n")
     assert not wanted(b'{"a": "quartz"}\n{"a": "qua')
     assert wanted(b'{"a": "\\u0071uartz"}\n{"b": "chunk \\u0071uartz"}')
+    assert wanted(b'{"a": "quartz"}\n{"b": "chunk \\u0071uartz"}\n{"c": 1}')
+    assert wanted(b'{"a": "quartz"}\n{"b": "c"}\n{"c": "quartz quartz chunk"}')
+    assert not wanted(b'{"a": "quartz quartz"}\n{"b": "chunk chunk"}\n{"c": "quartz"}\n{"d": "chunk"}')
+
+
+def test_a_filter_of_lines_finds_words_in_another_form() -> None:
+    wanted = LineFilter([Needle("größe"), Needle("chunk")])
+    assert wanted('{"a": "größe"}\n{"b": "chunk gro\u0308ße"}\n'.encode())
+    assert not wanted('{"a": "größe"}\n{"b": "chunk"}\n{"c": "größe"}'.encode())
+
+
+@given(st.lists(st.sampled_from(["quartz", "CHUNK", "x", "\\u0071uartz", "é"]), max_size=4).map(" ".join))
+def test_a_filter_of_lines_is_that_of_each_line(words: str) -> None:
+    lines = [b'{"a": "%s"}' % word.encode() for word in words.split(" ")] + [b'{"b": "%s"}' % words.encode()]
+    wanted = LineFilter([Needle("quartz"), Needle("chunk")])
+    assert wanted(b"\n".join(lines)) == any(map(wanted, lines))
 
 
 @pytest.mark.parametrize(
