@@ -160,6 +160,47 @@ def test_nothing_jumps_while_a_long_list_arrives(tmp_path: Path, page: Any, widt
         assert page.get_attribute("#list [role=listitem]", "aria-setsize") == "400"
 
 
+_ONLY_THE_FIRST_ROWS = """
+const ask = window.fetch;
+window.fetch = async (path, options) => {
+  const answer = await ask(path, options);
+  if (!String(path).startsWith("/api/sessions")) return answer;
+  const lines = (await answer.text()).split("\\n"), bytes = (text) => new TextEncoder().encode(text);
+  const rest = new Promise((go) => (window.sendTheRest = go));
+  return new Response(new ReadableStream({ async start(stream) {
+    stream.enqueue(bytes(lines.slice(0, 2).join("\\n") + "\\n"));
+    await rest;
+    stream.enqueue(bytes(lines.slice(2).join("\\n")));
+    stream.close();
+  } }));
+};
+"""
+
+
+def test_a_link_to_a_session_does_not_wait_for_the_list(tmp_path: Path, page: Any) -> None:
+    for number in range(100):
+        write(tmp_path / "home", f"s{number:03}", f"Session {number:03}", turn(number))
+    with serving(tmp_path, "--no-open") as process:
+        opened(page, line(process))
+        page.click("a.session")
+        page.wait_for_selector(".live:text('following')")
+        link = page.url
+        page.locator("#list").focus()
+        page.keyboard.press("End")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".session-head h2:text('Session 000')")
+        assert page.url != link
+        page.add_init_script(_ONLY_THE_FIRST_ROWS)
+        page.reload()
+        page.wait_for_selector("article:has-text('Fixed 0.')")
+        page.wait_for_selector(".live:text('following')")
+        assert page.inner_text("#count") == "reading 100 sessions…"
+        assert page.locator("a.session.current").count() == 0
+        page.evaluate("sendTheRest()")
+        page.wait_for_selector("a.session.current:has-text('Session 000')")
+        assert page.inner_text("#count").startswith("100 sessions")
+
+
 def test_the_link_of_the_next_start_works_in_the_same_tab(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", turn(1))
     for title in ("One", "Two"):

@@ -82,8 +82,12 @@ class Viewer:
         return as_json({"homes": homes, "read_only": self._read_only})
 
     async def sessions(self, request: Request) -> Response:
-        """The rows of the list that changed after the version ``since``, as lines of JSON."""
-        head, rows = await run_in_threadpool(self._library.listed, number_of(request, "since", 0))
+        """The rows of the list that changed after the version ``since``, as lines of JSON.
+
+        The head has those of the keys ``first``, with commas between them.
+        """
+        since, first = number_of(request, "since", 0), request.query_params.get("first", "").split(",")
+        head, rows = await run_in_threadpool(self._library.listed, since, first)
         return StreamingResponse(lines(head | {"read_only": self._read_only}, rows), media_type=_LINES)
 
     async def read(self, request: Request) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
@@ -132,14 +132,15 @@ class Library:
             self._state = state._replace(version=state.version + bool(read), known=state.known | read)
             return self._state.version
 
-    def listed(self, since: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+    def listed(self, since: int = 0, wanted: Iterable[str] = ()) -> tuple[dict[str, Any], list[bytes]]:
         """The head of the list, and the rows that changed after a version of it as JSON, the last changed first.
 
-        The head has the version, the number of all sessions, and what could not be read.
+        The head has the version, the number of all sessions, what could not be read, and the rows of wanted keys.
         """
         state = self._current()
         failures = [{"message": one.message, "hint": one.hint, "path": one.path} for one in state.failures]
-        head = {"version": state.version, "total": len(state.known), "failures": failures}
+        rows = [msgspec.Raw(state.known[key].row) for key in wanted if key in state.known]
+        head = {"version": state.version, "total": len(state.known), "failures": failures, "wanted": rows}
         return head, [one.row for one in state.known.values() if one.version > since]
 
     def summaries(self) -> list[Summary]:

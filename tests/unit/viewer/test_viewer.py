@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from importlib import resources
@@ -144,7 +144,7 @@ def test_a_long_list_is_compressed_and_its_first_rows_do_not_wait_for_the_last()
     rows = [json.dumps({"id": sha256(b"%d" % number).hexdigest()}).encode() for number in range(10_000)]
 
     class Long(Library):
-        def listed(self, since: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+        def listed(self, since: int = 0, wanted: Iterable[str] = ()) -> tuple[dict[str, Any], list[bytes]]:
             return {"total": len(rows)}, rows
 
     sent: list[bytes] = []
@@ -168,17 +168,44 @@ def test_events_are_sent_as_they_are(client: TestClient, tmp_path: Path) -> None
     assert "content-encoding" not in stream.headers
 
 
-def test_the_page_loads_early_what_the_list_needs() -> None:
-    static = resources.files("sessionary.viewer") / "static"
-    page = (static / "index.html").read_text("utf-8")
-    needed, found = ["main"], set[str]()
+STATIC = resources.files("sessionary.viewer") / "static"
+
+
+def imported(*names: str) -> set[str]:
+    """Modules of the page, and all that they import."""
+    needed, found = list(names), set[str]()
     while needed:
         name = needed.pop()
         found.add(name)
-        text = (static / f"{name}.js").read_text("utf-8")
+        text = (STATIC / f"{name}.js").read_text("utf-8")
         needed += set(re.findall(r'^(?:import|export) .* from "\./(\w+)\.js";', text, re.MULTILINE)) - found
-    assert set(re.findall(r'"modulepreload" href="/static/(\w+)\.js"', page)) == found - {"main"}
+    return found
+
+
+def test_the_page_loads_early_what_the_list_needs() -> None:
+    page = (STATIC / "index.html").read_text("utf-8")
+    found = imported("main")
+    assert set(re.findall(r'"modulepreload" href="/static/(\w+)\.js"', page)) == found - {"main", "start"}
+    assert re.findall(r'src="/static/(\w+)\.js"', page) == ["start", "main"]
+    assert imported("start") == {"start", "api"}, "its request waits for these"
     assert "session" not in found
+
+
+def test_the_page_asks_for_all_modules_of_a_session_at_once() -> None:
+    line = next(
+        one for one in (STATIC / "main.js").read_text("utf-8").splitlines() if one.startswith("const SESSION")
+    )
+    assert set(re.findall(r'"(\w+)"', line)) == imported("session") - imported("main")
+
+
+def test_the_head_of_the_list_has_the_rows_that_the_address_names(client: TestClient, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        write(tmp_path, name, MESSAGES)
+    names = {row["id"]: row for row in listed(client)[1]}
+    keys = ",".join(["gone", names["two"]["key"], names["one"]["key"]])
+    head = json.loads(client.get(f"/api/sessions?first={keys}").text.splitlines()[0])
+    assert head["wanted"] == [names["two"], names["one"]]
+    assert listed(client)[0]["wanted"] == []
 
 
 def test_a_key_stays_the_same_and_a_wrong_one_is_answered(client: TestClient, tmp_path: Path) -> None:

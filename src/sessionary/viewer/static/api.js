@@ -18,7 +18,7 @@ export class Refused extends Error {
   }
 }
 
-async function ask(path, options = {}) {
+export async function ask(path, options = {}) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY) || ""}` };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
@@ -45,8 +45,8 @@ export async function blob(path) {
   return (await ask(path)).blob();
 }
 
-async function pieces(path, signal, end, take) {
-  const reader = (await ask(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+async function pieces(answer, end, take) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -58,14 +58,14 @@ async function pieces(path, signal, end, take) {
 }
 
 // Server-sent events over fetch, which, unlike EventSource, can bear the token.
-export function events(path, signal, take) {
-  return pieces(path, signal, "\n\n", (block) => {
+export async function events(path, signal, take) {
+  return pieces(await ask(path, { signal }), "\n\n", (block) => {
     const at = block.indexOf("\ndata: ");
     take(block.slice("event: ".length, at), JSON.parse(block.slice(at + "\ndata: ".length)));
   });
 }
 
 // An answer of several documents, each as soon as it has arrived.
-export function lines(path, take) {
-  return pieces(path, undefined, "\n", (line) => take(JSON.parse(line)));
+export function lines(answer, take) {
+  return pieces(answer, "\n", (line) => take(JSON.parse(line)));
 }

@@ -1,5 +1,5 @@
 // The sessions of every kind in one list. The first screen is drawn while the rest arrives.
-import { lines, post } from "./api.js";
+import { ask, lines, post } from "./api.js";
 import { ago, byId, dollars, el, plural, quantity, withCode } from "./dom.js";
 import { Filters, HEALTH, isWell, prepare, projectOf } from "./filters.js";
 import { VirtualList } from "./virtual.js";
@@ -15,10 +15,13 @@ const painted = () => new Promise((done) => { requestAnimationFrame(() => setTim
 const pause = () => new Promise((done) => setTimeout(done));
 
 export class SessionList {
-  constructor(open) {
+  // open(key) shows a session; asked is the answer with the first rows.
+  constructor(open, asked) {
     this.open = open;
+    this.asked = asked;
     this.rows = [];
     this.byKey = new Map();
+    this.wanted = new Map(); // the sessions that the address names, until all rows are here
     this.view = [];
     this.current = null;
     this.version = 0;
@@ -38,17 +41,19 @@ export class SessionList {
 
   async read(shown = () => {}) {
     const since = this.version, first = !this.rows.length;
-    const rows = [], now = Date.now();
+    const rows = [], now = Date.now(), answer = this.asked ?? ask(`/api/sessions?since=${since}`);
     let head = null, began = 0;
-    await lines(`/api/sessions?since=${since}`, async (found) => {
-      if (!head) { head = found; return; }
-      for (const row of found) rows.push(prepare(row, now));
+    this.asked = undefined;
+    await lines(await answer, async (found) => {
+      if (!head) { head = found; this.wanted = new Map(head.wanted.map((row) => [row.key, prepare(row, now)])); return; }
+      for (const row of found) rows.push(this.wanted.get(row.key) ?? prepare(row, now));
       if (first && rows.length === found.length) { this.take(rows.slice(), head, rows.length < head.total); shown(); await painted(); began = performance.now(); }
       else if (performance.now() - began > SLICE) { await pause(); began = performance.now(); }
     });
     if (this.more) await pause();
     const all = since ? this.merged(rows, now) : rows;
     if (since && all.length !== head.total) { this.version = 0; return this.read(); } // some are gone
+    this.wanted.clear();
     this.take(all, head, false);
     document.body.classList.add("complete");
     shown();
@@ -70,7 +75,7 @@ export class SessionList {
     this.head = head;
     this.more = more;
     if (!more) this.version = head.version;
-    this.byKey = new Map(rows.map((row) => [row.key, row]));
+    this.byKey = new Map([...this.wanted, ...rows.map((row) => [row.key, row])]);
     this.filter();
   }
 

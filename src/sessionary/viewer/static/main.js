@@ -1,10 +1,11 @@
 // The page: addresses, keys, search, and what is open.
-import { takeToken } from "./api.js";
 import { byId, el, failed, plural, withCode } from "./dom.js";
 import { SessionList } from "./list.js";
 import { Search } from "./search.js";
+import { rows } from "./start.js";
 
-const SOON = 100; // milliseconds from the whole list to the loading of what else may be opened
+const SOON = 100; // milliseconds from the whole list, and the session, to the loading of what else may be opened
+const SESSION = ["session", "agents", "find", "head", "images", "item", "live", "toolbar"]; // all are asked for at once
 
 let list, search, sessions, pages, opening, loading, session = null;
 
@@ -17,7 +18,7 @@ const KEYS = [
 
 const ACTION_KEYS = { X: ["repair", "copy"], W: ["rewind"], F: ["fork"], n: ["rename"], t: ["tag"], s: ["star"], x: ["export"], A: ["archive"], D: ["trash"] };
 
-const loadSessions = () => (opening ||= import("./session.js").then((found) => (sessions = found)));
+const loadSessions = () => (opening ||= Promise.all(SESSION.map((name) => import(`./${name}.js`))).then(([found]) => (sessions = found)));
 const loadPages = () => (loading ||= import("./pages.js").then((found) => (pages = { ...found, drawer: new found.Drawer({ session: () => session, changed }) })));
 
 // The drawer of the open session, which is loaded behind it.
@@ -151,12 +152,17 @@ function askForLink(error) {
   document.body.classList.add("reading");
 }
 
+// What names other sessions is complete once all rows are here: sub-agents, the choice of one to compare with.
+async function listed() {
+  if (session) { session.listed(); list.show(session.row.key); await session.read; }
+  else if (/^(#\/?|#\/diff\/\w+)?$/.test(location.hash)) route();
+  setTimeout(() => Promise.all([loadSessions(), loadPages()]).catch(() => {}), SOON);
+}
+
 async function begin() {
-  if (localStorage["sessionary-theme"]) document.documentElement.dataset.theme = localStorage["sessionary-theme"];
-  takeToken();
   window.addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
   missing()?.catch(() => {}); // while the list is read
-  list = new SessionList((key) => (location.hash = `#/s/${key}`));
+  list = new SessionList((key) => (location.hash = `#/s/${key}`), rows);
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);
   try { await list.load(); } catch (error) { askForLink(error); return; }
@@ -164,11 +170,9 @@ async function begin() {
   window.addEventListener("hashchange", route);
   window.addEventListener("focus", () => list.refresh().catch(() => {}));
   search = new Search(list);
-  const wanted = /^#\/(?:s|charts|diff)\/(\w+)/.exec(location.hash)?.[1];
-  if (wanted) await list.whole;
   route();
   document.body.classList.add("ready");
-  list.whole.then(() => { setTimeout(() => loadPages().catch(() => {}), SOON); if (!wanted && !session && location.hash !== "#/overview") route(); }, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
+  list.whole.then(listed, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
   setTimeout(() => list.refresh().catch(() => {}), 1000);
 }
 

@@ -30,6 +30,7 @@ export class Session {
     this.following = true;
     this.at = 0;
     this.ended = new AbortController();
+    this.read = new Promise((done) => (this.isRead = done)); // all that is stored has arrived
   }
 
   open() {
@@ -50,6 +51,7 @@ export class Session {
 
   close() {
     this.ended.abort();
+    this.isRead();
     this.virtual.close();
     this.find.close();
     this.head.toolbar.close();
@@ -81,7 +83,7 @@ export class Session {
     else if (name === "reset") { if (this.fresh) this.fresh = []; else this.empty(); }
     else if (name === "ready") this.whole();
     else if (name === "problems") this.changeProblems(data);
-    else if (name === "row") { Object.assign(this.row, data); this.list.update(data); if (this.ready && addAgents(this.items, this.row, this.list.rows)) this.rebuild(); this.head.draw(); }
+    else if (name === "row") { Object.assign(this.row, data); this.list.update(data); this.listed(); this.head.draw(); }
   }
 
   // What was incomplete when it was read may have been completed, or repaired.
@@ -120,6 +122,12 @@ export class Session {
     this.head.draw();
     if (!this.items.length) this.virtual.room.replaceChildren(el("p", { class: "empty" }, "This session has no messages."));
     if (this.items.some((item) => item.outside)) this.readBranches();
+    this.isRead();
+  }
+
+  // All sessions are known, those of sub-agents too.
+  listed() {
+    if (this.ready && addAgents(this.items, this.row, this.list.rows)) this.rebuild();
   }
 
   add(batch) {
