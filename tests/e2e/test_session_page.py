@@ -11,6 +11,8 @@ import pytest
 
 from tests.e2e.test_browser import press, turn, write
 from tests.e2e.test_serve import line, serving
+from tests.unit.layouts.agents.test_opencode import Store
+from tests.unit.layouts.agents.test_opencode import text as words
 from tests.unit.viewer.test_details import CLAUDE, TREE, block, claude, said
 
 pytestmark = pytest.mark.lane("chromium")
@@ -475,3 +477,26 @@ def test_every_stored_record_is_shown_with_the_message_that_it_is(tmp_path: Path
         page.locator("#panel .record > summary").nth(2).click()
         page.click("#panel .record button:text('Show the message')")
         page.wait_for_selector("article.agent.marked")
+
+
+def test_every_row_of_a_session_in_a_database_is_shown(tmp_path: Path, page: Any) -> None:
+    (tmp_path / "home").mkdir()
+    store = Store(tmp_path / "home" / "opencode.db")
+    store.session("ses_1", title="In a database")
+    store.message("ses_1", "m1", "user", words("hello"))
+    store.message("ses_1", "m2", "user", words("again"))
+    with serving(tmp_path, "--no-open") as process:
+        opened(page, process, "In a database")
+        page.keyboard.press("G")
+        page.keyboard.press("i")
+        page.click("#tab-records")
+        page.wait_for_selector("#panel .record:has-text('row 2 of message')")
+        assert page.locator("#panel .record").count() == 4  # from the chosen message on
+        page.click("#panel button:text('First')")
+        page.wait_for_selector("#panel .record:has-text('row 1 of message')")
+        shown = page.locator("#panel .record > summary").all_inner_texts()
+        rows = ["row 1 of message", "row 2 of message", "row 3 of part", "row 4 of part", "row 5 of session"]
+        assert [one.split("·")[0].strip() for one in shown] == rows
+        assert ["User" in one for one in shown] == [True, True, False, False, False]
+        page.locator("#panel .record > summary").nth(2).click()
+        assert '"text": "hello"' in page.locator("#panel .record pre").nth(1).inner_text()

@@ -17,7 +17,7 @@ from sessionary.viewer.transcript import messages
 from sessionary.workspace import documents
 from sessionary.workspace.comparing import files_of
 from sessionary.workspace.excerpts import Excerpt, excerpt_of
-from sessionary.workspace.stored import file_named
+from sessionary.workspace.stored import LINE, StoredFile, StoredRecord, file_named
 
 PLACES = 100
 """Problems of which the stored bytes are shown."""
@@ -178,52 +178,57 @@ class Asked(NamedTuple):
         file: the file; "" for that of the conversation.
         first: the number of the first record, from 1; 0 for that of the message.
         line: the line of the message, in a file of lines.
-        at: the number of the message, from 0; of a session in a database, that of the first record.
+        row: the row of the message, in a database.
     """
 
     file: str
     first: int
     line: int
-    at: int
+    row: str
 
 
 def records(place: Place, asked: Asked) -> dict[str, Any]:
-    """Stored records of a file of a session; of a session in a database those of its messages.
+    """Stored records of a file of a session, or of its database.
 
     Raises:
         NotFound: the session has no such file.
     """
     files = place.workspace.stored_files(place.ref)
     if not files:
-        return {"files": [], "file": None, "lines": False} | _records_of_messages(place, asked.at)
+        return {"files": [], "file": None, "unit": "", "records": [], "first": 1, "next": None}
     file = file_named(files, asked.file)
-    first = asked.first or (max(asked.line, 1) if file.is_lines else 1)
-    found = place.workspace.stored_records(place.ref, file.name, first=first, width=_LONGEST_TEXT)
-    page = list(islice(found, RECORDS + 1))
+    page = _page(place, file, asked)
     return {
         "files": [{"name": harmless(one.name), "size": one.size} for one in files],
         "file": harmless(file.name),
-        "lines": file.is_lines,
-        "records": [{"number": one.number} | _record(one.data, one.size, one.byte) for one in page[:RECORDS]],
-        "first": first,
+        "unit": file.unit,
+        "records": [_record(one) for one in page[:RECORDS]],
+        "first": page[0].number if page else asked.first or 1,
         "next": page[RECORDS].number if len(page) > RECORDS else None,
     }
 
 
-def _record(data: bytes, size: int, byte: int | None) -> dict[str, Any]:
-    text = harmless(data[:_LONGEST_TEXT].decode("utf-8", "backslashreplace"))
-    return {"byte": byte, "size": size, "text": text, "cut": max(size - _LONGEST_TEXT, 0)}
+def _page(place: Place, file: StoredFile, asked: Asked) -> list[StoredRecord]:
+    """The records of a page, and the first one of the next."""
+    first = asked.first or (max(asked.line, 1) if file.unit == LINE else 1)
+    row = "" if asked.first else asked.row
+
+    def found(row: str) -> list[StoredRecord]:
+        records = place.workspace.stored_records(
+            place.ref, file.name, first=first, width=_LONGEST_TEXT, row=row
+        )
+        return list(islice(records, RECORDS + 1))
+
+    return found(row) or (found("") if row else [])  # the row may be gone
 
 
-def _records_of_messages(place: Place, first: int) -> dict[str, Any]:
-    """As `records`; a record of several messages is shown once."""
-    shown: list[dict[str, Any]] = []
-    last = None
-    some = list(islice(messages(place), first, first + RECORDS + 1))
-    for at, one in enumerate(some[:RECORDS], first):
-        if one.message.place == last:
-            continue
-        last = one.message.place
-        raw = place.workspace.raw(place.ref, last)
-        shown.append({"number": at} | _record(raw, len(raw), last.byte))
-    return {"records": shown, "first": first, "next": first + RECORDS if len(some) > RECORDS else None}
+def _record(one: StoredRecord) -> dict[str, Any]:
+    text = harmless(one.data[:_LONGEST_TEXT].decode("utf-8", "backslashreplace"))
+    return {
+        "number": one.number,
+        "byte": one.byte,
+        "row": harmless(one.row),
+        "size": one.size,
+        "text": text,
+        "cut": max(one.size - _LONGEST_TEXT, 0),
+    }

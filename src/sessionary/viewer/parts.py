@@ -59,6 +59,7 @@ def item_of(one: Numbered, at: int, limits: Limits = SHORT) -> dict[str, Any]:
         "outside": one.outside,
         "inherited": one.inherited,
         "line": message.place.line,
+        "row": harmless((message.place.path or "").partition("#")[2]),
         "parts": [_part(part, limits, images) for part in message.parts if not _is_empty(part)],
     }
 

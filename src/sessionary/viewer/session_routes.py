@@ -95,8 +95,9 @@ class SessionRoutes:
 
     async def records(self, request: Request) -> Response:
         """Stored records, by the page."""
-        numbers = [number_of(request, name, 0) for name in ("from", "line", "at")]
-        asked = details.Asked(request.query_params.get("file", ""), *numbers)
+        first, line = (number_of(request, name, 0) for name in ("from", "line"))
+        texts = request.query_params
+        asked = details.Asked(texts.get("file", ""), first, line, texts.get("row", ""))
         return await self._of(request, lambda place: details.records(place, asked))
 
     async def export(self, request: Request) -> Response:

@@ -426,7 +426,7 @@ class Sessions:
     # -- stored records
 
     def stored_files(self, ref: SessionRef) -> list[StoredFile]:
-        """The files of a session that hold text, that of the conversation first; none if it is in a database.
+        """The files of a session that hold text, that of the conversation or its database first.
 
         Raises:
             NotFound: it is gone.
@@ -437,7 +437,7 @@ class Sessions:
         return stored_files(self.layout_of(ref), ref)
 
     def stored_records(
-        self, ref: SessionRef, name: str = "", *, first: int = 1, width: int = 20_000
+        self, ref: SessionRef, name: str = "", *, first: int = 1, width: int = 20_000, row: str = ""
     ) -> Iterator[StoredRecord]:
         """The records of a file as they are stored, those that are no message and damaged ones too.
 
@@ -446,14 +446,20 @@ class Sessions:
             name: the file, as `stored_files` names it; by default the first one.
             first: the number of the first record, from 1: of a file of lines the line.
             width: most bytes of each; a document comes in pieces of this size.
+            row: of a session in a database: begin with this row, which the place of a message names.
+
+        Of a session in a database the first rows are returned, `stored.MOST` at most.
 
         Raises:
             NotFound: the session has no such file.
-            StorageFailed: it cannot be read.
+            StorageFailed, Corrupt: it cannot be read.
         """
-        from sessionary.workspace.stored import file_named, stored_records
+        from sessionary.workspace.stored import ROW, file_named, stored_records, stored_rows
 
-        return stored_records(self._fs, file_named(self.stored_files(ref), name), first, width)
+        file, layout = file_named(self.stored_files(ref), name), self.layout_of(ref)
+        if file.unit == ROW:
+            return iter(stored_rows(layout, ref, first, width, row))
+        return stored_records(self._fs, layout, file, first, width)
 
     # -- projects
 

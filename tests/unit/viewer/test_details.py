@@ -246,14 +246,19 @@ def test_records_are_paged_as_they_are_stored(client: TestClient, tmp_path: Path
     folder = write(tmp_path, "one", lines)
     first = get(client, "one", "records")
     assert [json.loads(one["text"]) for one in first["records"]] == lines[: details.RECORDS]
-    assert (first["file"], first["lines"], first["first"], first["next"]) == ("transcript.jsonl", True, 1, 51)
+    assert (first["file"], first["unit"], first["first"], first["next"]) == (
+        "transcript.jsonl",
+        "line",
+        1,
+        51,
+    )
     assert [one["name"] for one in first["files"]] == ["transcript.jsonl", "metadata.json"]
     last = get(client, "one", f"records?from={first['next']}")
     assert (numbers(last), last["next"]) == ([51, 52, 53], None)
     assert last["records"][0]["byte"] == (folder / "transcript.jsonl").read_bytes().index(
         b'{"role": "user", "content": "message 50"'
     )
-    assert numbers(get(client, "one", "records?line=53&at=7")) == [53]
+    assert numbers(get(client, "one", "records?line=53")) == [53]
     assert numbers(get(client, "one", "records?from=999")) == []
 
 
@@ -271,7 +276,7 @@ def test_records_that_are_not_a_message_and_damaged_ones_are_shown(
 def test_a_document_comes_in_pieces_and_a_file_by_its_name(client: TestClient, tmp_path: Path) -> None:
     write(tmp_path, "one", MESSAGES, note="\n".join("x" * 99 for _ in range(500)))
     page = get(client, "one", "records?file=metadata.json&line=3")
-    assert (page["file"], page["lines"], numbers(page)[0]) == ("metadata.json", False, 1)
+    assert (page["file"], page["unit"], numbers(page)[0]) == ("metadata.json", "piece", 1)
     stored = tmp_path / "projects" / "-p" / "sessions" / "one" / "metadata.json"
     assert "".join(one["text"] for one in page["records"]) == stored.read_text()
 
@@ -309,17 +314,37 @@ def test_messages_name_their_file_where_it_changes(client: TestClient, tmp_path:
     assert [one.get("file") for one in items(client, "one")] == ["transcript.jsonl", None, None, None]
 
 
-def test_a_session_in_a_database_shows_the_records_of_its_messages(
-    client: TestClient, tmp_path: Path
-) -> None:
+def test_a_session_in_a_database_shows_every_row_of_it(client: TestClient, tmp_path: Path) -> None:
     store = Store(tmp_path / "opencode.db")
     store.session("ses_1")
     store.message("ses_1", "m1", "user", words("hello"))
     store.message("ses_1", "m2", "user", words("again"))
+    store.session("ses_2")
+    store.message("ses_2", "m3", "user", words("of another session"))
     page = get(client, "ses_1", "records")
-    assert (page["files"], page["file"], numbers(page)) == ([], None, [0, 1])
-    assert '"role"' in page["records"][0]["text"]
-    assert numbers(get(client, "ses_1", "records?at=1")) == [1]
+    assert ([one["name"] for one in page["files"]], page["unit"]) == (["opencode.db"], "row")
+    tables = [one["row"].partition("/")[0] for one in page["records"]]
+    assert (tables, numbers(page)) == (["message", "message", "part", "part", "session"], [1, 2, 3, 4, 5])
+    rows = [json.loads(one["text"]) for one in page["records"]]
+    assert [row["id"] for row in rows[:2]] == ["m1", "m2"]
+    assert json.loads(rows[3]["data"])["text"] == "again"
+    assert rows[4]["id"] == "ses_1"
+    chosen = [one["row"] for one in items(client, "ses_1")]
+    assert chosen == ["message/m1", "message/m2"]
+    assert numbers(get(client, "ses_1", f"records?row={chosen[1]}")) == [2, 3, 4, 5]
+    assert numbers(get(client, "ses_1", f"records?row={chosen[1]}&from=4")) == [4, 5]
+    assert numbers(get(client, "ses_1", "records?row=message/gone")) == [1, 2, 3, 4, 5]
+
+
+def test_rows_are_paged(client: TestClient, tmp_path: Path) -> None:
+    store = Store(tmp_path / "opencode.db")
+    store.session("ses_1")
+    for number in range(60):
+        store.message("ses_1", f"m{number:02}", "user", words("hello"))
+    page = get(client, "ses_1", "records")
+    assert (numbers(page), page["next"]) == (list(range(1, 51)), 51)
+    last = get(client, "ses_1", "records?from=101")
+    assert (numbers(last), last["next"]) == (list(range(101, 122)), None)
 
 
 def test_a_huge_record_is_cut_and_control_characters_are_shown(client: TestClient, tmp_path: Path) -> None:

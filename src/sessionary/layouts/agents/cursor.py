@@ -48,6 +48,7 @@ from sessionary.model import (
 )
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.sql_rows import Take
     from sessionary.transcript.fold import Fold
 
 HOMES = ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")
@@ -339,14 +340,19 @@ class CursorLayout(LogLayout):
             return f"User/globalStorage/{cursor_editor.NAME}#{name}"
         return "/".join(("chats", *path.split("/")[-3:])) if path.endswith(NAME) else None
 
-    def rows(self, ref: SessionRef) -> list[bytes]:
-        from sessionary.layouts.agents import sql_rows  # here and below, since only an archive needs them
+    def rows(self, ref: SessionRef, take: Take = list) -> list[bytes]:
+        from sessionary.layouts.agents import sql_rows  # here and below, since few commands need them
         from sessionary.layouts.agents.cursor_messages import masked_value
 
         path, name = _row_of(ref.locator)
         place = (self.place_of_rows(ref) or "").partition("#")[0]
         tables = cursor_editor.TABLES if name else TABLES
-        return sql_rows.dump(Database(path, self._fs), ref, place, tables, masked_value)
+        return sql_rows.dump(Database(path, self._fs), ref, place, tables, masked_value, take=take)
+
+    def shown(self, data: bytes) -> bytes:
+        from sessionary.layouts.agents.cursor_messages import masked_bytes
+
+        return masked_bytes(data)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
         from sessionary.codec.times import (
@@ -392,11 +398,9 @@ class CursorLayout(LogLayout):
         if key:
             of_chat = path.endswith(f"/{NAME}")
             return ChatStore(path, self._fs).raw(key) if of_chat else self._editor(path).raw(key)
-        from sessionary.layouts.agents.cursor_messages import masked_bytes
-
         if path.endswith(NAME):
             raise not_found(path, f"There is no record {path}")
-        return masked_bytes(super().raw(ref, place))
+        return self.shown(super().raw(ref, place))
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         path, name = _row_of(ref.locator)

@@ -41,6 +41,7 @@ from sessionary.model import (
 )
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.sql_rows import Take
     from sessionary.transcript.fold import Fold
 
 DATABASE = "OPENCODE_DB"
@@ -332,11 +333,11 @@ class OpenCodeLayout(AgentLayout):
         program = "kilo" if os.path.basename(path).startswith("kilo") else "opencode"
         return f"{program}-{digest}.db#{session_id}" if is_row else None
 
-    def rows(self, ref: SessionRef) -> list[bytes]:
-        from sessionary.layouts.agents import sql_rows  # here, since only an archive needs them
+    def rows(self, ref: SessionRef, take: Take = list) -> list[bytes]:
+        from sessionary.layouts.agents import sql_rows  # here, since few commands need them
 
         place = (self.place_of_rows(ref) or "").partition("#")[0]
-        return sql_rows.dump(Database(ref.locator.partition("#")[0], self._fs), ref, place, TABLES)
+        return sql_rows.dump(Database(ref.locator.partition("#")[0], self._fs), ref, place, TABLES, take=take)
 
     # -- the protocol
 

@@ -25,6 +25,7 @@ from sessionary.layouts.jsonl import raw_record
 from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, SessionRef, Severity
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.sql_rows import Take
     from sessionary.transcript.fold import Fold
 
 BUSY = 600.0
@@ -167,8 +168,8 @@ class AgentLayout:
         """
         return None
 
-    def rows(self, ref: SessionRef) -> list[bytes]:
-        """A session in a database as lines of JSON, value for value (`sql_rows`).
+    def rows(self, ref: SessionRef, take: Take = list) -> list[bytes]:
+        """A session in a database as lines of JSON, value for value (`sql_rows.dump`); `take` chooses among them.
 
         Raises:
             NotFound: the session is gone.
@@ -176,6 +177,10 @@ class AgentLayout:
             Unsupported: sessions in such a database are not archived.
         """
         raise Unsupported(f"sessions of kind {self.name} in a database are not archived", path=ref.locator)
+
+    def shown(self, data: bytes) -> bytes:
+        """Stored bytes as they may be shown: without keys of the agent that open more than the session."""
+        return data
 
     def _below_home(self, paths: Iterable[str]) -> dict[str, str]:
         root = f"{self.home}/"

@@ -13,7 +13,7 @@ import binascii
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -22,6 +22,9 @@ from sessionary.layouts.sqlite import Database
 from sessionary.model import SessionRef
 
 FORMAT = 1
+Take = Callable[[Iterator[bytes]], list[bytes]]
+"""Chooses among the lines of a session while they are read."""
+
 _ORDER = ("seq", "time_created", "position", "id")
 
 
@@ -35,6 +38,8 @@ def dump(
     place: str,
     tables: Sequence[tuple[str, str]],
     mask: Callable[[bytes], bytes] = lambda data: data,
+    *,
+    take: Take = list,
 ) -> list[bytes]:
     """The rows of a session, all of one moment, as lines without newlines.
 
@@ -43,14 +48,16 @@ def dump(
         tables: the tables, each with the condition of its rows, in which ``:id`` is the id, and their order if it is
             another than that of `_ORDER`. Missing ones are passed over.
         mask: returns a text or a blob without secrets.
+        take: chooses among the lines; it may be called several times.
 
     Raises:
         NotFound, Corrupt: as `Database.read`.
     """
+    head = {"format": FORMAT, "kind": ref.kind, "database": place, "session": ref.session_id}
 
-    def work(connection: sqlite3.Connection) -> list[bytes]:
+    def lines(connection: sqlite3.Connection) -> Iterator[bytes]:
         connection.text_factory = _Text
-        lines = []
+        yield _line(head)
         for table, condition in tables:
             columns = [
                 name.decode()
@@ -61,13 +68,11 @@ def dump(
                 names = ", ".join(map(_quoted, columns))
                 query = f"SELECT {names} FROM {_quoted(table)} WHERE {condition}"
                 query += "" if " ORDER BY " in condition else f" ORDER BY {order}"
-                lines.append(_line({"table": table, "columns": columns}))
-                rows = connection.execute(query, {"id": ref.session_id})
-                lines += [_line([_stored(value, mask) for value in row]) for row in rows]
-        return lines
+                yield _line({"table": table, "columns": columns})
+                for row in connection.execute(query, {"id": ref.session_id}):
+                    yield _line([_stored(value, mask) for value in row])
 
-    head = {"format": FORMAT, "kind": ref.kind, "database": place, "session": ref.session_id}
-    return [_line(head), *database.read(work)]
+    return database.read(lambda connection: take(lines(connection)))
 
 
 def place_of(line: bytes) -> str:

@@ -20,6 +20,7 @@ from sessionary.redaction import MARK
 from sessionary.search import Needle, Query, Search
 from sessionary.search.targets import targets
 from sessionary.testing.cursors import Reader
+from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     messages,
@@ -307,6 +308,30 @@ def test_no_key_comes_out_of_any_store(home: Path) -> None:
                 shown += 1
                 assert KEY.encode() not in found.raw(ref, message.place)
     assert (shown, masks) == (10, 10)
+
+
+def test_no_key_comes_out_of_the_stored_records(home: Path) -> None:
+    everything(home)
+    chat = next(home.glob("chats/*/s2/meta.json"))
+    chat.write_text(json.dumps({**json.loads(chat.read_text()), "blobEncryptionKey": KEY}))
+    workspace = Workspace(home)
+    found = {
+        (ref.session_id, Path(file.name).name): list(workspace.stored_records(ref, file.name))
+        for ref in workspace.refs()
+        for file in workspace.stored_files(ref)
+    }
+    assert {name: len(some) for name, some in found.items()} == {
+        (ID, f"{ID}.jsonl"): 2,
+        ("s2", "store.db"): 8,
+        ("s2", "meta.json"): 1,
+        ("s3", "state.vscdb"): 4,
+        ("s4", "state.vscdb"): 1,
+    }
+    assert KEY not in repr(found)
+    assert repr(found).count(MARK) >= len(found)
+    assert any(b'"data": "{' in one.data for one in found["s2", "store.db"]), (
+        "a blob of text is shown as text"
+    )
 
 
 def search(home: Path, said: str) -> list[str]:
