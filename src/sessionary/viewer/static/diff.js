@@ -34,9 +34,10 @@ const table = (label, head, rows) => el("div", { class: "plot", tabindex: "0", r
 const line = (name, values, differs) => el("tr", { class: differs ? "differs" : "" }, el("th", { scope: "row", dir: "auto" }, name), ...values.map((value) => el("td", { dir: "auto" }, value)));
 
 function facts({ a, b, equal_turns: equal }) {
-  const rows = [["Agent", "kind"], ["Turns", "turns"], ["Messages", "messages"], ["Failed tools", "errors"], ["Models", "models"], ["Tokens", "tokens", quantity], ["Cost", "cost", dollars]];
+  const rows = [["Agent", "kind"], ["Turns", "turns"], ["Messages", "messages"], ["Failed tools", "errors"], ["Models", "models"], ["Tokens", "tokens", (number) => quantity(number || null)], ["Cost", "cost", dollars]];
   const link = (side) => el("a", { href: `#/s/${side.key}` }, side.title);
-  const made = table("Totals of both", ["", "", ""], rows.map(([name, key, words = String]) => line(name, [words(a[key]), words(b[key])], String(a[key]) !== String(b[key]))));
+  const made = table("Totals of both", ["", "", ""], rows.map(([name, key, words = String]) => [name, [words(a[key]), words(b[key])], String(a[key]) !== String(b[key])])
+    .filter(([, values]) => values.some(Boolean)).map((one) => line(...one)));
   const head = made.querySelectorAll("thead th");
   head[0].append("Session");
   head[1].append(link(a));

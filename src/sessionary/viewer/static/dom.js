@@ -55,7 +55,7 @@ export function quantity(number) {
 }
 
 export const bytes = (number) => { const text = quantity(number); return /\d$/.test(text) ? `${text} B` : `${text.slice(0, -1)} ${text.slice(-1)}B`; };
-export const dollars = (cost) => (cost === null || cost === undefined ? "" : cost && cost < 0.01 ? "<$0.01" : `$${cost.toFixed(2)}`);
+export const dollars = (cost) => (cost === null || cost === undefined ? "" : cost && cost < 0.01 ? "<$0.01" : `$${cost.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`);
 export const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 export async function copy(text, button) {
