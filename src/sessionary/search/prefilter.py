@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from threading import Event
+from threading import Event, current_thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
+_NAME = "sessionary-search"
 
 ALONE = 16
 """Number of conversations searched without threads: a frequent word is found in the first ones."""
@@ -30,7 +31,7 @@ THREADS = 4
 
 def looked_ahead(
     items: Sequence[tuple[int, Item]], quiet: Callable[[Item, Event], bool]
-) -> Iterator[tuple[Item, bool]]:
+) -> Generator[tuple[Item, bool]]:
     """Yield each item in order, and True if it plainly contains no match.
 
     Args:
@@ -50,23 +51,25 @@ def looked_ahead(
 
     unused = Event()
     parts = _parts(rest)
-    with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=_NAME)
 
-        def ask(part: list[Item]) -> Callable[[], list[tuple[Item, bool]]]:
-            try:
-                return pool.submit(lambda: [(item, quiet(item, unused)) for item in part]).result
-            except RuntimeError:  # the limit of threads of this user or container is reached
-                return lambda: [(item, False) for item in part]
-
+    def ask(part: list[Item]) -> Callable[[], list[tuple[Item, bool]]]:
         try:
-            begun = deque(map(ask, islice(parts, 3 * threads)))
-            while begun:
-                found = begun.popleft()()
-                begun.extend(map(ask, islice(parts, 1)))
-                yield from found
-        finally:
-            unused.set()
-            pool.shutdown(cancel_futures=True)
+            return pool.submit(lambda: [(item, quiet(item, unused)) for item in part]).result
+        except RuntimeError:  # the limit of threads of this user or container is reached
+            return lambda: [(item, False) for item in part]
+
+    try:
+        begun = deque(map(ask, islice(parts, 3 * threads)))
+        while begun:
+            found = begun.popleft()()
+            begun.extend(map(ask, islice(parts, 1)))
+            yield from found
+    finally:
+        unused.set()
+        # The interpreter may collect an abandoned search in one of its own threads, which cannot wait for itself.
+        is_own = current_thread().name.startswith(_NAME)
+        pool.shutdown(wait=not is_own, cancel_futures=True)
 
 
 def _parts(items: Iterable[tuple[int, Item]]) -> Iterator[list[Item]]:

@@ -496,6 +496,35 @@ def test_little_and_one_core_take_no_threads(
     assert list(prefilter.looked_ahead(items, never)) == [(item, False) for _, item in items]
 
 
+def test_a_search_that_is_given_up_may_be_collected_in_one_of_its_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prefilter, "_cores", lambda: 2)
+    last = prefilter.ALONE + 5
+    items = [(prefilter.WORTH, number) for number in range(last + 1)]
+    given_up = threading.Event()
+    outcome: list[object] = []
+    ended = threading.Event()
+
+    def collected(item: int, unused: threading.Event) -> bool:
+        if item == last:
+            given_up.wait(10)
+            try:
+                found.close()
+                outcome.append(unused.is_set())
+            except RuntimeError as error:
+                outcome.append(error)
+            ended.set()
+        return True
+
+    found = prefilter.looked_ahead(items, collected)
+    while next(found) != (prefilter.ALONE, True):
+        pass
+    given_up.set()
+    assert ended.wait(10)
+    assert outcome == [True]
+
+
 def test_progress_is_reported_during_the_search(put: Put) -> None:
     places = [put(lines(said("race")), "a"), put(lines(said("no")), "b")]
     passed: list[int] = []
