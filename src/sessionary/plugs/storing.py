@@ -7,7 +7,8 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator
-from functools import wraps
+from contextvars import copy_context
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sessionary.disk.flush_policy import check_durability
@@ -40,7 +41,8 @@ async def in_thread(
 
     A write that was begun is finished: what a caller sees as cancelled would otherwise be stored a moment later.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **options))
+    call = partial(copy_context().run, function, *arguments, **options)
+    running = asyncio.get_running_loop().run_in_executor(None, call)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:
