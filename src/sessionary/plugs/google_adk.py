@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from google.adk.errors._stale_session_error import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
@@ -39,11 +39,6 @@ from sessionary.layouts.records.names import ADK
 from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
 from sessionary.plugs.storing import Journals, folder_of, in_thread
-
-try:
-    from google.adk.errors._stale_session_error import StaleSessionError
-except ImportError:  # before 2.13 it was a ValueError
-    StaleSessionError = ValueError
 
 _STATE, _SESSION, _UPDATED = "state", "session", "updated"
 _SHARED = "state"
@@ -204,12 +199,10 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
 
     def _share(self, app_name: str, user_id: str, deltas: Mapping[str, Any]) -> None:
         """Store state of the application and of the user. The session is locked before, the application last."""
-        for journal, delta in (
-            (self._shared.of(user_id, app_name), deltas["user"]),
-            (self._shared.of(app_name), deltas["app"]),
-        ):
-            if delta:
-                journal.change(partial(_set_state, delta))
+        if deltas["user"]:
+            self._shared.of(user_id, app_name).change(lambda _: Change(set={_STATE: deltas["user"]}))
+        if deltas["app"]:
+            self._shared.of(app_name).change(lambda _: Change(set={_STATE: deltas["app"]}))
 
     def _session(
         self, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
@@ -243,10 +236,6 @@ class DurableSessionService(BaseSessionService):  # type: ignore[misc]
 
 def _state_of(state: State) -> dict[str, Any]:
     return state.table(_STATE)
-
-
-def _set_state(delta: Mapping[str, Any], state: State) -> Change:
-    return Change(set={_STATE: delta})
 
 
 def _is_current(state: State, session: Any) -> bool:
