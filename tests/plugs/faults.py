@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
-from sessionary.layouts.records import journal, state
+from sessionary.layouts.records import checkpoints, journal, state
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.plugs import storing
 
@@ -108,7 +108,7 @@ def overwrites_another_writer(name: str, plug: Plug) -> None:
         before: Any, self: Any, config: Any, writes: Any, task_id: str, task_path: str = ""
     ) -> None:
         named = config["configurable"]
-        table = plug._name("writes", named["checkpoint_ns"], named["checkpoint_id"])
+        table = checkpoints.name_of("writes", named["checkpoint_ns"], named["checkpoint_id"])
 
         def forget(stored: state.State) -> Change:
             return Change(unset={table: [key for key in stored.tables.get(table, ()) if task_id in key]})

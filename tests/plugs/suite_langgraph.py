@@ -341,6 +341,51 @@ def test_an_element_that_the_thread_has_is_not_stored_again(folder: Path) -> Non
     assert values(DurableSaver(folder), named("two", "agent:2"))["messages"] == [messages[0], messages[-1]]
 
 
+def test_a_large_value_is_stored_once(folder: Path) -> None:
+    class State(MessagesState):  # type: ignore[misc]
+        document: str
+        summary: str
+
+    inner = StateGraph(State)
+    inner.add_node("summarise", lambda state: {"summary": state["document"][:100]})
+    inner.add_edge(START, "summarise")
+    inner.add_edge("summarise", END)
+    saver = DurableSaver(folder, durability="none")
+    builder = StateGraph(State)
+    builder.add_node("load", lambda _: {"document": "d" * 100_000})
+    builder.add_node("inner", inner.compile())
+    builder.add_edge(START, "load")
+    builder.add_edge("load", "inner")
+    builder.add_edge("inner", END)
+    graph = builder.compile(checkpointer=saver)
+    sizes = [0]
+    for _ in range(3):
+        found = graph.invoke({"messages": [HumanMessage("go")]}, ONE)
+        assert (len(found["document"]), found["summary"]) == (100_000, "d" * 100)
+        sizes.append(Path(saver.journals.of("one").path).stat().st_size)
+    encoded = 100_000 * 4 / 3
+    assert sizes[1] < 3.1 * encoded  # the document, and the inputs of two graphs that have it in a part
+    assert sizes[3] - sizes[2] < 1.2 * encoded  # only the input of the subgraph, with the new message
+    saver.prune(["one"])
+    assert values(DurableSaver(folder), ONE)["document"] == "d" * 100_000
+
+
+def test_a_thread_may_be_named_by_a_number(folder: Path) -> None:
+    seven: Any = 7
+    saver, config = DurableSaver(folder), {"configurable": {"thread_id": seven}}
+    graph = talk(saver)
+    ask(graph, "a", config)
+    assert len(list(saver.list(config))) == 3
+    newest = next(graph.get_state_history(config))
+    assert [one.content for one in newest.values["messages"]] == ["a", "answer 1"]
+    saver.copy_thread(seven, "8")
+    saver.prune([seven])
+    assert len(list(saver.list(config))) == 1
+    saver.delete_thread(seven)
+    assert saver.get_tuple(config) is None
+    assert len(list(saver.list({"configurable": {"thread_id": "8"}}))) == 3
+
+
 def test_a_damaged_record_is_reported(folder: Path) -> None:
     saver = DurableSaver(folder)
     first = put(saver, named("one"), channel=["a"])

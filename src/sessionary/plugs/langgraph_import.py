@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Raw
-
+from sessionary.layouts.records.checkpoints import Place, Write, put_writes, typed
+from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.names import LANGGRAPH
-from sessionary.layouts.records.values import encode_value
+from sessionary.layouts.records.state import State
 from sessionary.layouts.sqlite import Database
 from sessionary.model import Problem, Severity
 from sessionary.plugs.langgraph import DurableSaver
@@ -56,12 +56,27 @@ def take_over(database: Database, home: str) -> Iterator[tuple[str, bool, int] |
                     continue
                 saver.put(_named(thread_id, namespace, parent), checkpoint, described, {})
                 added += 1
-            for namespace, checkpoint_id, task_id, index, *stored in database.fetch(writes, (thread_id,)):
-                config = _named(thread_id, namespace, checkpoint_id)
-                added += saver.put_rows(config, {(task_id, index): Raw(encode_value(stored))})
+            journal = saver.journals.of(thread_id)
+            for row in database.fetch(writes, (thread_id,)):
+                namespace, checkpoint_id, task_id, index, channel, kind, data, path = row
+                place, stored = Place(namespace, checkpoint_id), (channel, typed(kind, data), path)
+                added += _put_write(journal, place, {(task_id, index): stored})
             yield thread_id, existed, added
     finally:
         saver.journals.close()
+
+
+def _put_write(journal: RecordJournal, place: Place, write: Mapping[tuple[str, int], Write]) -> bool:
+    """Store a pending write; False if it is stored already."""
+    change: Change | None = None
+
+    def decide(state: State) -> Change | None:
+        nonlocal change
+        change = put_writes(state, place, write)
+        return change
+
+    journal.change(decide)
+    return change is not None
 
 
 def _named(thread_id: str, *names: str) -> Any:

@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -39,7 +39,15 @@ from sessionary.disk.fs import (
 )
 from sessionary.disk.journal import COPY_BLOCK, Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, Invalid, InvalidId, SessionaryError, StorageFailed, Unsupported
+from sessionary.errors import (
+    AlreadyExists,
+    Corrupt,
+    Invalid,
+    InvalidId,
+    SessionaryError,
+    StorageFailed,
+    Unsupported,
+)
 from sessionary.layouts.records.names import file_name, parts_of
 from sessionary.layouts.records.state import (
     BEGIN,
@@ -175,7 +183,7 @@ class RecordJournal:
 
         Raises: as `state`.
         """
-        with self.guard:
+        with self.guard, self._locating():
             self._refresh()
             return select(self._state)
 
@@ -203,7 +211,8 @@ class RecordJournal:
                     # A killed writer left its last line: a complete one gets its newline, a torn one is quarantined.
                     self._journal.append(b"", found)
                     found = self._refresh()
-                change = decide(self._state)
+                with self._locating():
+                    change = decide(self._state)
                 if change is not None:
                     self._append(change, found)
                 elif (
@@ -257,6 +266,15 @@ class RecordJournal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _locating(self) -> Iterator[None]:
+        """Add the file to what a pure function over the state raises."""
+        try:
+            yield
+        except Corrupt as error:
+            error.path, error.session = self.path, self.session_id
+            raise
 
     # -- writing
 

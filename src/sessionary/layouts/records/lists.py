@@ -46,6 +46,21 @@ def spans_in_list(state: State, table: str, stored: Stored) -> Spans:
             raise Corrupt(f"the list {key} that a later list builds on cannot be read", hint=SEE_CHECK)
 
 
+def items_of_list(state: State, table: str, stored: Stored, place: str) -> Iterator[Raw]:
+    """The stored elements of a list.
+
+    Args:
+        place: names the list in an error.
+
+    Raises:
+        Corrupt: a list that it builds on is damaged, or the record of an element.
+    """
+    numbers = [*numbers_in(spans_in_list(state, table, stored))]
+    if missing := sum(number not in state.items for number in numbers):
+        raise Corrupt(f"{missing} elements of {place} cannot be read", hint=SEE_CHECK)
+    return (state.items[number] for number in numbers)
+
+
 def continued(
     state: State, table: str, base: str | None, elements: Sequence[bytes], add: list[Raw]
 ) -> tuple[dict[str, Any], Spans]:
@@ -89,6 +104,22 @@ def renumbered_lists(rows: Mapping[str, Raw], numbers: Mapping[int, int]) -> dic
         if isinstance(value, dict) and "then" in value:
             found[key] = {**value, "then": spans_of(numbers[one] for one in numbers_in(value["then"]))}
     return found
+
+
+def standing(state: State, table: str, kept: Mapping[str, Stored]) -> tuple[dict[str, Any], set[int]]:
+    """What keeps lists readable when all others go: those to store as a whole, and the items that they need.
+
+    Args:
+        kept: the lists by key; values that are not lists need nothing.
+    """
+    whole, numbers = dict[str, Any](), set[int]()
+    for key, stored in kept.items():
+        if "then" in stored:
+            spans = spans_in_list(state, table, stored)
+            numbers.update(numbers_in(spans))
+            if stored["from"] is not None:
+                whole[key] = whole_list(spans)
+    return whole, numbers
 
 
 def numbers_in(spans: Iterable[Sequence[int]]) -> Iterator[int]:

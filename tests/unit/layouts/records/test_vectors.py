@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Unsupported
+from sessionary.layouts.records.checkpoints import BLOBS, places, values_at, writes_at
 from sessionary.layouts.records.journal import RecordJournal
 from sessionary.layouts.records.reading import read_records
 from sessionary.layouts.records.values import decode_value, encode_value, unmarked
@@ -43,6 +45,30 @@ def test_a_journal_is_read_as_the_vector_says(name: str, tmp_path: Path) -> None
     texts = [one.text for one in read if isinstance(one, Message)]
     shown = vector.get("shown", [number for number, _ in vector["items"]])
     assert texts == [item["content"] for number, item in vector["items"] if number in shown]
+
+
+@pytest.mark.parametrize("vector", VECTORS["checkpoints"], ids=lambda one: one["name"])
+def test_checkpoints_are_read_as_the_vector_says(vector: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "one.records"
+    path.write_bytes(vector["file"].encode())
+    state = RecordJournal(tmp_path, "langgraph", "one", durability="none").state()
+    for key, stored in state.tables[BLOBS].items():
+        assert sha256(bytes(stored)).hexdigest() == key
+
+    def loads(typed: tuple[str, bytes]) -> list[str]:
+        return [typed[0], typed[1].decode()]
+
+    values = [
+        [*place, channel, value]
+        for place in sorted(places(state))
+        for channel, value in values_at(state, place, loads).items()
+    ]
+    writes = [
+        [*place, *before, data.decode(), path]
+        for place in sorted(places(state))
+        for *before, data, path in writes_at(state, place)
+    ]
+    assert (values, writes) == (vector["values"], vector["writes"])
 
 
 def _is(value: Any, vector: dict[str, Any]) -> bool:
