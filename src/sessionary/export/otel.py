@@ -87,10 +87,14 @@ class _Session:
         self._now = max(before, _nanoseconds(message))
         if message.time is None:
             self._report.lose(FORM, "message without a time", message.place)
+        stored = _message(message)
+        said = plain(stored)
+        if said != stored:
+            self._report.lose(FORM, "text or number that strict JSON does not have", message.place)
         if message.origin == AGENT:
-            self._chat(message, before)
+            self._chat(message, said, before)
         else:
-            self._answer(message)
+            self._answer(message, said)
 
     def end_turn(self) -> Iterator[str]:
         """The request with the spans of the turn."""
@@ -98,7 +102,7 @@ class _Session:
             return
         attributes = {**self._about("invoke_agent"), "gen_ai.agent.name": self._agent()}
         if asked := [*self._asked, *(one for one in self._pending if one not in self._asked)]:
-            attributes["gen_ai.input.messages"] = json_text(plain(asked))
+            attributes["gen_ai.input.messages"] = json_text(asked)
         start = min((one["startTimeUnixNano"] for one in self._spans), key=int, default=str(self._now))
         root = self._span(
             self._root, f"invoke_agent {self._agent()}", _INTERNAL, int(start), self._now, attributes
@@ -112,7 +116,7 @@ class _Session:
         yield json_text(plain({"resourceSpans": [{"resource": service, "scopeSpans": [spans]}]}))
         self._begin_turn(-1)
 
-    def _chat(self, message: Message, before: int) -> None:
+    def _chat(self, message: Message, said: dict[str, Any], before: int) -> None:
         """The span of a message of the agent, and one for each of its calls."""
         attributes = self._about("chat")
         model = message.model or ""
@@ -123,10 +127,9 @@ class _Session:
         if message.usage is not None:
             attributes |= _usage(message.usage)
         if self._pending:
-            attributes["gen_ai.input.messages"] = json_text(plain(self._pending))
+            attributes["gen_ai.input.messages"] = json_text(self._pending)
         finish = "tool_call" if message.calls else "stop"
-        said = {**_message(message), "finish_reason": finish}
-        attributes["gen_ai.output.messages"] = json_text(plain([said]))
+        attributes["gen_ai.output.messages"] = json_text([{**said, "finish_reason": finish}])
         self._pending = []
         name = f"chat {message.model}" if message.model else "chat"
         self._spans.append(self._span(self._id("chat", 8), name, _CLIENT, before, self._now, attributes))
@@ -143,9 +146,8 @@ class _Session:
         self._calls[call.call_id] = span
         return span
 
-    def _answer(self, message: Message) -> None:
+    def _answer(self, message: Message, said: dict[str, Any]) -> None:
         """A message of anyone else: input of the next message of the agent; results end the spans of their calls."""
-        said = _message(message)
         self._pending.append(said)
         if message.origin == PERSON:
             self._asked.append(said)

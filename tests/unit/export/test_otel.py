@@ -86,6 +86,23 @@ def test_a_turn_is_a_trace_of_model_and_tools() -> None:
     assert root["startTimeUnixNano"] == "1772355600123456000"
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["half \ud83d", float("nan"), float("-inf"), {"key \ud83d": 1}],
+    ids=["text", "nan", "inf", "key"],
+)
+def test_what_strict_json_does_not_have_is_a_loss(value: Any) -> None:
+    messages = [
+        Message("user", "person", (Text("Which files? \0 中文 \U0001f600"),), WHEN),
+        Message("assistant", "agent", (ToolCall("c", "ls", {"a": [1, 2.5, None, True, 2**70]}),), WHEN),
+    ]
+    assert spans_of(*messages)[1].losses == []
+    _, report = spans_of(*messages, Message("tool", "tool", (ToolResult("c", value, False),), WHEN))
+    assert [(one.code, one.what, one.count) for one in report.losses] == [
+        ("form", "text or number that strict JSON does not have", 1)
+    ]
+
+
 def test_a_sub_agent_is_linked_to_its_parent() -> None:
     turns, _ = spans_of(Message("user", "person", (Text("Go"),), WHEN), children=1)
     parent, child = turns[1][0], turns[0][0]
