@@ -91,9 +91,13 @@ def test_all_contracts_of_the_conformance_package(tmp_path: Path) -> None:
     assert sum(one.tests_failed for one in results) == 0
 
 
-def test_the_contracts_that_its_own_saver_passes(tmp_path: Path) -> None:
-    @checkpointer_test(name="AsyncSqliteSaver")  # type: ignore[untyped-decorator]
+@pytest.mark.parametrize("name", ["AsyncSqliteSaver", "InMemorySaver"])
+def test_the_contracts_that_its_own_savers_pass(tmp_path: Path, name: str) -> None:
+    @checkpointer_test(name=name)  # type: ignore[untyped-decorator]
     async def theirs() -> Any:
+        if name == "InMemorySaver":
+            yield InMemorySaver()
+            return
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / f"{uuid4()}.db")) as saver:
             yield saver
 

@@ -44,8 +44,8 @@ def test_every_framework_has_its_extra_and_its_pin(name: str) -> None:
 
 
 OWN_DEMANDS = {
-    "OpenAI Agents SDK": ("suite_openai_agents_contracts.py", "make", ["sqlite"]),
-    "Google ADK": ("suite_google_adk.py", "service", ["database", "memory"]),
+    "OpenAI Agents SDK": ("suite_openai_agents_contracts.py", "make", ["sqlite", "advanced"]),
+    "Google ADK": ("suite_google_adk.py", "service", ["database", "sqlite", "memory"]),
     "pydantic-ai": ("suite_pydantic_ai.py", "store", ["memory"]),
 }
 """The suites that run over our store and theirs: by the fixture that makes a store, and the names of theirs in it."""
