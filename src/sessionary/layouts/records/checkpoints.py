@@ -27,8 +27,8 @@ from sessionary.layouts.records.view import VIEW, continuing, showing
 CHECKPOINTS, VALUES, WRITES = "checkpoints", "values", "writes"
 BLOBS = '["blobs"]'
 """The table of large values, by the SHA-256 of their stored form."""
-BLOB_BYTES = 1024
-"""Values whose stored form has at least this size are stored there. Smaller ones cost less than two references."""
+BLOB_BYTES = 1 << 14
+"""Values whose stored form has at least this size are stored there: one that stays the only one costs 1 % more."""
 SHOWN = "messages"
 """The channel whose elements are the conversation, in the namespace without a name."""
 

@@ -25,7 +25,7 @@ from sessionary.layouts.records.checkpoints import (
 )
 from sessionary.layouts.records.journal import RecordJournal
 
-LARGE = "x" * 5000
+LARGE = "x" * 20_000
 ROOT, SUBGRAPH = "", "agent:1"
 
 
@@ -63,7 +63,7 @@ def blobs(journal: RecordJournal) -> list[str]:
 
 def test_a_large_value_is_stored_once_by_its_hash(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
-    assert store(journal, Place(ROOT, "1"), document=LARGE) > 5000
+    assert store(journal, Place(ROOT, "1"), document=LARGE) > 20_000
     key = sha256(stored(LARGE)).hexdigest()
     assert blobs(journal) == [key]
     size = Path(journal.path).stat().st_size
@@ -82,7 +82,7 @@ def test_a_large_value_is_stored_once_by_its_hash(tmp_path: Path) -> None:
 
 def test_a_small_value_costs_no_reference(tmp_path: Path) -> None:
     journal = open_in(tmp_path)
-    small, large = "x" * 750, "x" * 751
+    small, large = "x" * 12_270, "x" * 12_271
     assert len(stored(small)) < BLOB_BYTES <= len(stored(large))
     store(journal, Place(ROOT, "1"), small=small, large=large)
     assert blobs(journal) == [sha256(stored(large)).hexdigest()]
