@@ -122,7 +122,7 @@ export function repairWords(found) {
   if (!found.changed && !(found.copies || []).length) return [el("p", {}, found.remaining.length ? "It cannot be repaired." : "Nothing to repair.")];
   const fixes = [...(found.fixes || []).map((fix) => `line ${fix.line}: ${fix.what}`), ...(found.mends || []).map((one) => `message ${one.index}: ${one.what}`), ...(found.copies || []).map((one) => `${one.name}: ${one.done}`)];
   return [
-    found.messages_after === undefined ? null : el("p", {}, `${plural(found.messages_after, "message")} after the repair; ${found.messages_before} can be read now.${found.set_aside ? ` ${bytes(found.set_aside)} are quarantined beside the session.` : ""}`),
+    found.messages_after === undefined ? null : el("p", {}, `${plural(found.messages_after, "message")} after the repair; ${found.messages_before} can be read now.${found.set_aside ? " What it removes is quarantined beside the session." : ""}`),
     el("ul", {}, ...fixes.map((text) => el("li", {}, text))),
     found.diff ? diffLines(found.diff) : null,
     found.remaining.length ? el("p", { class: "hint" }, `${plural(found.remaining.length, "problem")} would remain.`) : null,
