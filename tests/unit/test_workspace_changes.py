@@ -180,3 +180,19 @@ def test_homes_name_the_folder_of_each_agent(tmp_path: Path, monkeypatch: pytest
     assert {layout.home for layout in Workspace(Path("~/x")).layouts} == {tmp_path / "x"}
     with pytest.raises(Invalid, match="codecs"):
         Workspace({"codecs": tmp_path})
+
+
+def test_the_trash_of_every_home_is_listed_restored_and_emptied(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    SessionStore(other / "projects" / "-q" / "sessions", durability="none").save("two", TURNS, {})
+    workspace = Workspace({"amplifier": [home, other]}, root=tmp_path, cache=str(tmp_path / "cache"))
+    refs = [workspace.find(name) for name in ("one", "two")]
+    for ref in refs:
+        workspace.trash(ref)
+    assert [one.ref for one in workspace.trashed()] == refs[::-1]
+    assert [one.ref for one in workspace.undoable()] == refs[::-1]
+    assert undone(workspace, "two") == "trash"
+    assert workspace.find("two") == refs[1]
+    workspace.trash(refs[1])
+    assert [one.ref for one in workspace.empty_trash(workspace.trashed())] == refs[::-1]
+    assert list(workspace.trashed()) == []

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.errors import StorageFailed
+from sessionary.layouts.clock import moment
 from sessionary.model import SessionRef
 
 
@@ -58,17 +59,24 @@ class Trashed(NamedTuple):
     at: str
     size: int
 
+    @property
+    def when(self) -> datetime | None:
+        """The time of the move; None if unknown."""
+        return moment(self.at)
+
 
 class Undoable(NamedTuple):
     """A change that can be undone.
 
     Attributes:
         ref: the session, in its place although it may lie in the trash.
-        operation: ``rewind``, ``undo`` or ``trash``.
+        operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
+            ``conflict``: a save replaced what another program had stored.
         at: the time, as text that sorts.
         size: the bytes that are kept beside the session.
-        kept_in: the file with the replaced data.
+        kept_in: the folder or file with the replaced data.
         facts: details of the operation.
+        next: True if undoing this session undoes this change first.
     """
 
     ref: SessionRef
@@ -77,6 +85,12 @@ class Undoable(NamedTuple):
     size: int
     kept_in: str
     facts: dict[str, Any]
+    next: bool = False
+
+    @property
+    def when(self) -> datetime | None:
+        """The time of the change; None if unknown."""
+        return moment(self.at)
 
 
 class MovedAside(NamedTuple):
@@ -108,36 +122,14 @@ class Renames(Protocol):
 
 
 @runtime_checkable
-class Reverts(Protocol):
-    """A layout that rewinds its sessions, moves them to the trash, and undoes both itself.
-
-    It grants `Capability.REWIND` and `Capability.TRASH`.
+class Trashes(Protocol):
+    """A layout that moves its sessions to the trash, and lists what can be undone. It grants `Capability.TRASH`.
 
     Attributes:
         name: the kind of its sessions.
-        turn_unit: what a rewind counts: ``turn``, or ``iteration`` if the turns are those that the header states.
     """
 
     name: ClassVar[str]
-    turn_unit: ClassVar[str]
-
-    def refused(self, ref: SessionRef) -> frozenset[str]:
-        """The names of operations that its layout grants, and a session does not allow as it is."""
-        ...
-
-    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
-        """Go back to the end of a turn, 0 meaning before the first. Nothing is erased.
-
-        Durability: when this returns, it survives a power cut.
-
-        Raises:
-            Invalid: the turn does not exist.
-            Unsupported: its framework has to do that.
-            TransitionError: the session has ended.
-            Locked: another process holds the session.
-            StorageFailed: it cannot be written.
-        """
-        ...
 
     def move_to_trash(self, ref: SessionRef, now: datetime) -> str:
         """Move a session to the trash; return its place there.
@@ -147,7 +139,7 @@ class Reverts(Protocol):
         Raises:
             NotFound: it is gone.
             TransitionError: the session has not ended, and its format keeps such sessions.
-            Locked, StorageFailed: as `rewind`.
+            Locked, StorageFailed: as every write.
         """
         ...
 
@@ -172,6 +164,47 @@ class Reverts(Protocol):
         """
         ...
 
+    def restore(self, ref: SessionRef) -> None:
+        """Restore the session from the trash that was moved there last under this reference.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            NotFound: it is not in the trash.
+            AlreadyExists: a session of this id was created since.
+            Locked, StorageFailed: as every write.
+        """
+        ...
+
+
+@runtime_checkable
+class Reverts(Trashes, Protocol):
+    """A layout that also rewinds its sessions, and undoes that, itself. It grants `Capability.REWIND`.
+
+    Attributes:
+        turn_unit: what a rewind counts: ``turn``, or ``iteration`` if the turns are those that the header states.
+    """
+
+    turn_unit: ClassVar[str]
+
+    def refused(self, ref: SessionRef) -> frozenset[str]:
+        """The names of operations that its layout grants, and a session does not allow as it is."""
+        ...
+
+    def rewind(self, ref: SessionRef, turn: int, *, dry_run: bool) -> Rewinding:
+        """Go back to the end of a turn, 0 meaning before the first. Nothing is erased.
+
+        Durability: when this returns, it survives a power cut.
+
+        Raises:
+            Invalid: the turn does not exist.
+            Unsupported: its framework has to do that.
+            TransitionError: the session has ended.
+            Locked: another process holds the session.
+            StorageFailed: it cannot be written.
+        """
+        ...
+
     def undo(self, ref: SessionRef) -> int:
         """Undo the last change of a session that is not in the trash; return how many messages were added since.
 
@@ -181,18 +214,6 @@ class Reverts(Protocol):
 
         Raises:
             NotFound: nothing to undo.
-            Locked, StorageFailed: as `rewind`.
-        """
-        ...
-
-    def restore(self, ref: SessionRef) -> None:
-        """Restore the session from the trash that was moved there last under this reference.
-
-        Durability: when this returns, it survives a power cut.
-
-        Raises:
-            NotFound: it is not in the trash.
-            AlreadyExists: a session of this id was created since.
             Locked, StorageFailed: as `rewind`.
         """
         ...

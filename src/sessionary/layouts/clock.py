@@ -1,4 +1,4 @@
-"""Times in the future, and file times: which of them are valid."""
+"""Times of files, times in the future, and times in names: which of them are valid."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sessionary.model import Problem, Severity
 
 AHEAD = 300.0
 """Seconds by which the times of a file may be ahead of the clock: that of a server may have set them."""
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 
 def changed_at(now: float, *times: float) -> float:
@@ -71,3 +72,11 @@ def last_change(
     known = [time for _, time in stated if time is not None and not is_ahead(time, now)]
     by_files = datetime.fromtimestamp(changed, UTC) if changed else None
     return max(known, default=by_files), problems
+
+
+def moment(at: str) -> datetime | None:
+    """The time at the beginning of a name (`atomic.timestamp_name`); None if there is none."""
+    try:
+        return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None

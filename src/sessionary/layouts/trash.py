@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, names_in
 from sessionary.errors import StorageFailed
+from sessionary.layouts.clock import moment
 
 TRASH = ".trash"
 ERASING = ".erasing"
 """Where what is deleted permanently is moved first: an interrupted deletion leaves parts that are hidden from lists."""
-_STAMP = "%Y%m%dT%H%M%S.%fZ"
 
 
 class Trashed(NamedTuple):
@@ -37,14 +37,6 @@ class Trashed(NamedTuple):
     def when(self) -> datetime | None:
         """When it was trashed; None for a folder with a foreign name."""
         return moment(self.at)
-
-
-def moment(at: str) -> datetime | None:
-    """The time at the beginning of a name (`atomic.timestamp_name`); None if there is none."""
-    try:
-        return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> list[Trashed]:

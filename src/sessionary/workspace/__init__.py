@@ -17,7 +17,9 @@ labels      names, tags and stars; `seen` has when sessions were last open; `use
 stores      the kinds of sessions, and which of them a project has
 """
 
-from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
+from sessionary.layouts.changing import Trashed
+from sessionary.layouts.changing import Undoable as Change
+from sessionary.workspace.changes import ForkPreview, Repair
 from sessionary.workspace.failures import gathered, in_turn
 from sessionary.workspace.naming import SHORT, short_name
 from sessionary.workspace.stats import Stats

@@ -16,7 +16,7 @@ from sessionary.disk.fs import Fs, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
 from sessionary.layouts.abilities import ChainHead, ChecksChain
-from sessionary.layouts.changing import Reverts, Trashed
+from sessionary.layouts.changing import Trashed, Trashes
 from sessionary.xdg import file_in, state_folder
 
 FILE = "chain-heads.json"
@@ -65,7 +65,7 @@ def _change(fs: Fs, changed: dict[str, ChainHead | None]) -> None:
             atomic.replace(path, (msgspec.json.format(data, indent=1), b"\n"), fs=fs)
 
 
-def in_trash(layouts: Iterable[Reverts], path: str, head: ChainHead) -> Trashed | None:
+def in_trash(layouts: Iterable[Trashes], path: str, head: ChainHead) -> Trashed | None:
     """The session of a path that ends in a remembered head, if it is in the trash."""
     for layout in layouts:
         if isinstance(layout, ChecksChain):

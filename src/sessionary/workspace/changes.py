@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +16,11 @@ from msgspec import Struct, field
 from sessionary.disk.fs import Fs, is_folder, is_there
 from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, StorageFailed, Unsupported
 from sessionary.layouts import trash
-from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
-from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, path_slug
+from sessionary.layouts.amplifier.ids import PROJECTS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LINES, Capability
-from sessionary.layouts.changing import Changes, Forked, MovedAside, Reverts, Rewinding
+from sessionary.layouts.base import LINES, Capability, Layout
+from sessionary.layouts.changing import Changes, Forked, MovedAside, Reverts, Rewinding, Trashed, Trashes
+from sessionary.layouts.changing import Undoable as Change
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered, raise_joined
 from sessionary.workspace.sessions import Sessions
@@ -41,9 +40,6 @@ RENAME, TAG, STAR, EXPORT, ARCHIVE = "rename", "tag", "star", "export", "archive
 """The operations on one session, as `operations` names them."""
 
 _CHANGING = frozenset({Capability.REPAIR, Capability.REWIND, Capability.FORK, Capability.TRASH})
-
-_MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
-_IN_PLACE = {METADATA, METADATA + BACKUP}
 
 
 class Repair(Struct, frozen=True):
@@ -92,47 +88,6 @@ class ForkPreview(NamedTuple):
     last_assistant_message: str
 
 
-class Trashed(NamedTuple):
-    """A session in the trash.
-
-    Attributes:
-        ref: the session in the place that it was moved from.
-        stored: the session in the trash; it can be read there.
-        when: the time of the move; None if unknown.
-        size: its bytes.
-    """
-
-    ref: SessionRef
-    stored: SessionRef
-    when: datetime | None
-    size: int
-
-
-class Change(NamedTuple):
-    """A change of a session that can be undone.
-
-    Attributes:
-        ref: the session, in its place although it may lie in the trash.
-        operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
-            ``conflict``: a save replaced what another program had stored.
-        at: the time as text that sorts.
-        when: the time; None if unknown.
-        size: the bytes that are kept.
-        kept_in: the folder or file with the replaced data.
-        facts: details of the operation.
-        next: True if undoing this session undoes this change first.
-    """
-
-    ref: SessionRef
-    operation: str
-    at: str
-    when: datetime | None
-    size: int
-    kept_in: str
-    facts: dict[str, Any]
-    next: bool
-
-
 def operations(sessions: Sessions, ref: SessionRef, fs: Fs) -> frozenset[str]:
     """The names of the operations that the layout of a session grants; see `Workspace.operations`."""
     from sessionary.layouts.agents.reading import AgentLayout
@@ -160,13 +115,12 @@ def operations(sessions: Sessions, ref: SessionRef, fs: Fs) -> frozenset[str]:
 def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore:
     """The store of a session.
 
-    Reading the wrong folder returns nonsense; changing it does harm. So a folder outside of the folders of sessions
-    counts only if it has more than a metadata.json.
-
     Raises:
         NotFound: the session does not exist.
         Unsupported: it is of a layout that changes its sessions itself, and lacks this operation.
     """
+    from sessionary.layouts.amplifier.store import store_of as amplifier_store  # reading needs none of it
+
     if ref.kind != AmplifierLayout.name:
         raise Unsupported(
             f"`sessionary {operation}` does not support sessions of kind {ref.kind}: {ref.session_id}",
@@ -174,21 +128,7 @@ def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore
             path=ref.locator,
             hint="`sessionary repair`, `rewind`, `fork`, `trash` and `undo` support them",
         )
-    try:
-        names = set(fs.listdir(ref.locator))
-    except OSError:
-        names = set()
-    marks = _MARKS | _IN_PLACE if os.path.basename(os.path.dirname(ref.locator)) == SESSIONS else _MARKS
-    if not names & marks:
-        raise NotFound(f"no session in {ref.locator}", path=ref.locator, session=ref.session_id)
-    return store_at(os.path.dirname(ref.locator), fs)
-
-
-def store_at(root: str, fs: Fs) -> SessionStore:
-    """The store of a folder of sessions."""
-    from sessionary.layouts.amplifier.store import SessionStore  # here and below: reading needs none of it
-
-    return SessionStore.with_fs(fs, root)
+    return amplifier_store(fs, ref)
 
 
 def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how: Any) -> Repair:
@@ -310,142 +250,61 @@ def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, un
 # -- trash and undo
 
 
-def trashed(layout: AmplifierLayout, others: Iterable[Reverts], fs: Fs) -> Iterator[Trashed]:
+def trashed(layouts: Iterable[Trashes]) -> Iterator[Trashed]:
     """The sessions in the trash of all projects, the last one first; see `Workspace.trashed`."""
-    from sessionary.layouts.amplifier.undo_index import size_of
-
     closed: list[StorageFailed] = []
-    rows = list[tuple[str, Trashed]]()
-    for project, root in _roots(layout, closed):
-        for row in trash.trashed(fs, root, closed):
-            ref = SessionRef(layout.name, row.session_id, os.path.join(root, row.session_id), project)
-            stored = SessionRef(layout.name, row.session_id, row.path, project)
-            rows.append((row.at, Trashed(ref, stored, row.when, size_of(fs, row.path))))
-    rows += [
-        (one.at, Trashed(one.ref, one.stored, trash.moment(one.at), one.size))
-        for other in others
-        for one in other.trashed(closed)
-    ]
-    yield from (row for _, row in sorted(rows, key=lambda row: row[0], reverse=True))
+    rows = [one for layout in layouts for one in layout.trashed(closed)]
+    yield from sorted(rows, key=lambda row: row.at, reverse=True)
     raise_joined(closed)
 
 
-def newest_in_trash(ref: SessionRef, fs: Fs) -> str:
-    """The folder of a session that was moved to the trash last; "" if it is not there any more."""
-    folder, name = os.path.split(os.path.realpath(ref.locator))
-    there = trash.newest(fs, folder, name)
-    return os.path.join(folder, trash.TRASH, *there) if there else ""
-
-
-def empty_trash(sessions: Iterable[Trashed], others: Iterable[Reverts], fs: Fs) -> list[Trashed]:
-    """Delete these sessions of the trash; see `Workspace.empty_trash`."""
-    from sessionary.layouts.amplifier.trash import empty
-
-    gone: list[Trashed] = []
-    by_root: dict[str, dict[trash.Trashed, Trashed]] = {}
-    by_kind = {other.name: other for other in others}
-    for one in sessions:
-        if one.ref.kind in by_kind:
-            gone += [one] if by_kind[one.ref.kind].delete_trashed(one.stored) else []
-            continue
-        path = one.stored.locator
-        row = trash.Trashed(one.ref.session_id, os.path.basename(os.path.dirname(path)), path)
-        by_root.setdefault(os.path.dirname(one.ref.locator), {})[row] = one
-    for root, rows in by_root.items():
-        gone += [rows[row] for row in empty(fs, root, rows)]
-    return gone
-
-
-def undoable(
-    layout: AmplifierLayout, others: Iterable[Reverts], ref: SessionRef | None, fs: Fs
-) -> Iterator[Change]:
-    """The changes that can be undone, the last one first; see `Workspace.undoable`.
-
-    Args:
-        layout: that of sessions whose store undoes their changes.
-        others: the layouts that undo themselves: that of the session, if it is one of these, or all.
-        ref: the session; None for all.
-    """
-    from sessionary.layouts.amplifier import undo_index
-
+def undoable(layouts: Iterable[Trashes], ref: SessionRef | None) -> Iterator[Change]:
+    """The changes of a session, or of all, that can be undone, the last one first; see `Workspace.undoable`."""
     closed: list[StorageFailed] = []
-    if ref is not None and (own := list(others)):
-        yield from _by_layouts(own, ref, closed)
-        raise_joined(closed)
-        return
-    if ref is not None:
-        root = os.path.dirname(ref.locator)
-        found = [(ref.project, root, one) for one in undo_index.undoable(root, ref.session_id, fs=fs)]
-    else:
-        found = [
-            (project, root, one)
-            for project, root in _roots(layout, closed)
-            for one in undo_index.undoable(root, fs=fs, closed=closed)
-        ]
-    rows = [
-        Change(
-            SessionRef(layout.name, one.session_id, os.path.join(root, one.session_id), project),
-            one.operation, one.at, one.when, one.size, one.kept_in, one.facts, one.next,
-        )
-        for project, root, one in found
-    ]  # fmt: skip
-    if ref is None:
-        rows += _by_layouts(others, None, closed)
-        rows.sort(key=lambda row: (row.at, row.next), reverse=True)
-    yield from rows
-    raise_joined(closed)
-
-
-def _by_layouts(
-    layouts: Iterable[Reverts], ref: SessionRef | None, closed: list[StorageFailed]
-) -> list[Change]:
-    """The changes of layouts that change their sessions themselves, the last one first."""
     found = [one for layout in layouts for one in layout.undoable(ref, closed)]
     found.reverse()  # of one moment the later record comes first
     found.sort(key=lambda one: one.at, reverse=True)
     rows, seen = list[Change](), set[str]()
     for one in found:
-        is_next = one.ref.locator not in seen
+        rows.append(one._replace(next=one.ref.locator not in seen))
         seen.add(one.ref.locator)
-        when = trash.moment(one.at)
-        rows.append(Change(one.ref, one.operation, one.at, when, one.size, one.kept_in, one.facts, is_next))
-    return rows
+    if ref is None:
+        rows.sort(key=lambda row: (row.at, row.next), reverse=True)
+    yield from rows
+    raise_joined(closed)
 
 
-def undo(change: Change, own: Iterable[Reverts], fs: Fs) -> Undone:
+def undo(change: Change, layout: Layout, fs: Fs) -> Undone:
     """Undo a change; see `Workspace.undo`."""
     from sessionary.layouts.amplifier import undo_index
+    from sessionary.layouts.amplifier.store import SessionStore
     from sessionary.layouts.amplifier.transactions import Undone
 
-    for layout in own:
-        if change.operation == undo_index.TRASH:
-            layout.restore(change.ref)
-            since, kept = 0, None
-        else:
-            since, kept = layout.undo(change.ref), change.ref.locator
-        return Undone(change.ref.session_id, change.operation, change.at, since, 0, False, False, kept)
-    store, session_id = store_at(os.path.dirname(change.ref.locator), fs), change.ref.session_id
-    kept_in = None
-    if change.operation == undo_index.CONFLICT:
-        store.restore_conflict(session_id)
-        kept_in = next(iter(store.last_report.conflicts), None)
+    session_id, since, kept_in = change.ref.session_id, 0, None
+    if change.operation == undo_index.TRASH and isinstance(layout, Trashes):
+        layout.restore(change.ref)
+    elif isinstance(layout, Reverts):
+        since, kept_in = layout.undo(change.ref), change.ref.locator
     else:
-        store.undo(session_id)
-        if store.last_report.undone is not None:
-            return store.last_report.undone
-    return Undone(session_id, change.operation, change.at, 0, 0, False, False, kept_in)
+        store = SessionStore.with_fs(fs, os.path.dirname(change.ref.locator))
+        if change.operation == undo_index.CONFLICT:
+            store.restore_conflict(session_id)
+            kept_in = next(iter(store.last_report.conflicts), None)
+        else:
+            store.undo(session_id)
+            if store.last_report.undone is not None:
+                return store.last_report.undone
+    return Undone(session_id, change.operation, change.at, since, 0, False, False, kept_in)
 
 
-def find_changed(
-    sessions: Sessions, layout: AmplifierLayout, others: Iterable[Reverts], name: str, fs: Fs
-) -> SessionRef:
+def find_changed(sessions: Sessions, name: str, fs: Fs) -> SessionRef:
     """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
     if os.path.isabs(name):
         root, session_id = os.path.split(name)
         if is_folder(fs, name) or trash.newest(fs, root, session_id) is not None:
-            return SessionRef(layout.name, session_id, name)
+            return SessionRef(AmplifierLayout.name, session_id, name)
         raise NotFound(f"no session in {name}, nor in the trash beside it", path=name)
-    gone, failure = gathered(trashed(layout, others, fs))
+    gone, failure = gathered(trashed(sessions.trashing()))
     times = {one.ref: one.when for one in reversed(gone)}
     try:
         ref = sessions.find(name, able=Capability.TRASH, trashed=times)
@@ -453,14 +312,6 @@ def find_changed(
         raise failure or error from None
     sessions.require(ref, Capability.TRASH, "undo")
     return ref
-
-
-def _roots(layout: AmplifierLayout, closed: list[StorageFailed]) -> Iterator[tuple[str, str]]:
-    """Every project of the home and its folder of sessions; errors of unreadable folders are added to `closed`."""
-    try:
-        yield from layout.stores()
-    except StorageFailed as error:
-        closed.append(error)
 
 
 def project_to_move(sessions: Sessions, word: str, fs: Fs) -> tuple[str, str | None]:

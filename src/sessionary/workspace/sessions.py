@@ -22,7 +22,7 @@ from sessionary.layouts.abilities import LooksInFolders
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability, Layout
-from sessionary.layouts.changing import Reverts
+from sessionary.layouts.changing import Reverts, Trashes
 from sessionary.layouts.session_ids import LATEST
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of
@@ -84,10 +84,8 @@ class Sessions:
         self._root = root or (self.home if self.is_narrowed else Path.cwd())
         roots = places if self.is_narrowed and root is None else [self._root]
         self.catalog: Catalog = Catalog(cache or cache_folder())
-        self._amplifier = AmplifierLayout(self.home, fs)
         self.layouts: Sequence[Layout] = (
-            self._amplifier,
-            *(AmplifierLayout(place, fs) for place in places[1:]),
+            *(AmplifierLayout(place, fs) for place in places),
             *(
                 one(place, fs)
                 for one in registry.LAYOUTS
@@ -311,10 +309,10 @@ class Sessions:
         """True if the layout of a session grants a capability."""
         return capability in self._of_kind(ref).capabilities
 
-    def reverting(self, ref: SessionRef | None = None) -> list[Reverts]:
-        """The layouts that undo changes of their sessions; of a session its own, if it is one of these."""
+    def trashing(self, ref: SessionRef | None = None) -> list[Trashes]:
+        """The layouts that trash their sessions; of a session its own, if it is one of these."""
         layouts = self.layouts if ref is None else [self._of_kind(ref)]
-        return [layout for layout in layouts if isinstance(layout, Reverts)]
+        return [layout for layout in layouts if isinstance(layout, Trashes)]
 
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
         """Refuse an operation on a session whose layout does not grant the capability for it.

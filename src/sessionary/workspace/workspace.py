@@ -16,11 +16,12 @@ from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
 from sessionary.layouts.abilities import ChecksChain, ChecksHome
 from sessionary.layouts.base import Capability, Layout
-from sessionary.layouts.changing import Changes, Renames, Reverts
+from sessionary.layouts.changing import Changes, Renames, Reverts, Trashed
+from sessionary.layouts.changing import Undoable as Change
 from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
-from sessionary.workspace.changes import Change, ForkPreview, Repair, Trashed
+from sessionary.workspace.changes import ForkPreview, Repair
 from sessionary.workspace.failures import gathered
 from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
@@ -280,7 +281,7 @@ class Workspace(Sessions):
         path = os.path.realpath(target.locator)
         kept = known_heads(self._fs).get(path)
         problems, head = layout.check_chain(target, kept)
-        if problems and kept is not None and in_trash(self.reverting(), path, kept) is not None:
+        if problems and kept is not None and in_trash(self.trashing(), path, kept) is not None:
             anew = layout.check_chain(target, None)
             if (
                 anew[1] is None or anew[1].first != kept.first
@@ -301,7 +302,7 @@ class Workspace(Sessions):
         homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
         for path, head in known_heads(self._fs).items():
             gone = path.startswith(tuple(homes)) and not is_there(self._fs, path)
-            if gone and in_trash(self.reverting(), path, head) is None:
+            if gone and in_trash(self.trashing(), path, head) is None:
                 yield session_gone(path)
 
     def check_place(self) -> builtins.list[Problem]:
@@ -862,10 +863,9 @@ class Workspace(Sessions):
         Raises:
             TransitionError: it is a brainstorm in progress.
         """
-        for layout in self.reverting(ref):
-            return layout.move_to_trash(ref, datetime.now(UTC))
-        self._store(ref, "trash").delete(ref.session_id)
-        return changes.newest_in_trash(ref, self._fs)
+        self.require(ref, Capability.TRASH, "trash")
+        (layout,) = self.trashing(ref)
+        return layout.move_to_trash(ref, datetime.now(UTC))
 
     def trashed(self) -> Iterator[Trashed]:
         """The sessions in the trash of all projects, the last one first.
@@ -873,7 +873,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a trash cannot be read; after all others.
         """
-        return changes.trashed(self._amplifier, self.reverting(), self._fs)
+        return changes.trashed(self.trashing())
 
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
         """Permanently delete these sessions of the trash; return those that existed. There is no undo.
@@ -888,11 +888,14 @@ class Workspace(Sessions):
 
         known, rows = known_heads(self._fs), list(sessions)
         paths = {os.path.realpath(one.ref.locator) for one in rows} & known.keys()
-        trashed = [path for path in paths if in_trash(self.reverting(), path, known[path]) is not None]
-        gone = changes.empty_trash(rows, self.reverting(), self._fs)
-        if left := [path for path in trashed if in_trash(self.reverting(), path, known[path]) is None]:
+        trashed = [path for path in paths if in_trash(self.trashing(), path, known[path]) is not None]
+        gone = [one for one in rows if self._delete_trashed(one)]
+        if left := [path for path in trashed if in_trash(self.trashing(), path, known[path]) is None]:
             forget_heads(self._fs, left)
         return gone
+
+    def _delete_trashed(self, one: Trashed) -> bool:
+        return any(layout.delete_trashed(one.stored) for layout in self.trashing(one.ref))
 
     def find_changed(self, name: str) -> SessionRef:
         """The session to undo a change of: as `find`, but also among the sessions in the trash.
@@ -901,7 +904,7 @@ class Workspace(Sessions):
             NotFound, AmbiguousId, StorageFailed: as `find`.
             Unsupported: sessions of this kind can only be read.
         """
-        return changes.find_changed(self, self._amplifier, self.reverting(), name, self._fs)
+        return changes.find_changed(self, name, self._fs)
 
     def undoable(self, ref: SessionRef | None = None) -> Iterator[Change]:
         """The changes of a session, or of all sessions, that can be undone, the last one first.
@@ -909,7 +912,7 @@ class Workspace(Sessions):
         Raises:
             StorageFailed: a folder cannot be read; after all others.
         """
-        return changes.undoable(self._amplifier, self.reverting(ref), ref, self._fs)
+        return changes.undoable(self.trashing(ref), ref)
 
     def undo(self, change: Change) -> Undone:
         """Undo the last change of a session, as `undoable` returned it. A second undo redoes it.
@@ -918,7 +921,7 @@ class Workspace(Sessions):
             NotFound: nothing to undo.
             AlreadyExists: a session with the id of the trashed one was created since.
         """
-        return changes.undo(change, self.reverting(change.ref), self._fs)
+        return changes.undo(change, self.layout_of(change.ref), self._fs)
 
     def plan_move(self, project: str, path: Path) -> Move:
         """Plan the move of a project's sessions after its folder was renamed. Reads only.

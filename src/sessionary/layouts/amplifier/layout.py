@@ -8,9 +8,12 @@ What reads sessions is imported where it is called: a list that remembers them a
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,6 +38,7 @@ from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, Sessio
 
 if TYPE_CHECKING:
     from sessionary.codec.seen import RisingTimes
+    from sessionary.layouts.changing import Trashed, Undoable
     from sessionary.transcript.fold import Fold
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
@@ -52,7 +56,7 @@ _OWN_FILES = frozenset(name + suffix for name in (TRANSCRIPT, METADATA, EVENTS) 
 
 
 class AmplifierLayout:
-    """The sessions below one amplifier home. Reads only; no method makes, locks or changes anything.
+    """The sessions below one amplifier home. Only the methods of `Trashes` lock or change anything.
 
     Args:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
@@ -199,6 +203,55 @@ class AmplifierLayout:
             yield from config_problems(self._fs, f"{ref.locator}/{CONFIG}")
         if EVENTS in names:
             yield from event_log_problems(self._fs, f"{ref.locator}/{EVENTS}")
+
+    def move_to_trash(self, ref: SessionRef, now: datetime) -> str:
+        from sessionary.layouts.amplifier.store import store_of
+        from sessionary.layouts.trash import TRASH, newest
+
+        store_of(self._fs, ref, now).delete(ref.session_id)
+        root, name = os.path.split(os.path.realpath(ref.locator))
+        there = newest(self._fs, root, name)
+        return os.path.join(root, TRASH, *there) if there else ""  # it may be restored by now
+
+    def trashed(self, closed: list[StorageFailed]) -> Iterator[Trashed]:
+        from sessionary.layouts.amplifier.undo_index import in_trash
+
+        for root, ref_of in self._roots(closed):
+            yield from in_trash(self._fs, root, ref_of, closed)
+
+    def delete_trashed(self, stored: SessionRef) -> bool:
+        from sessionary.layouts.amplifier.trash import empty
+        from sessionary.layouts.trash import Trashed as InTrash
+
+        folder, name = os.path.split(stored.locator)
+        trash, at = os.path.split(folder)
+        return bool(empty(self._fs, os.path.dirname(trash), [InTrash(name, at, stored.locator)]))
+
+    def undoable(self, ref: SessionRef | None, closed: list[StorageFailed]) -> Iterator[Undoable]:
+        from sessionary.layouts.amplifier.undo_index import undoable
+
+        if ref is not None:
+            root = os.path.dirname(ref.locator)
+            yield from undoable(self._fs, root, partial(self._ref, root, ref.project), ref.session_id, closed)
+            return
+        for root, ref_of in self._roots(closed):
+            yield from undoable(self._fs, root, ref_of, None, closed)
+
+    def restore(self, ref: SessionRef) -> None:
+        from sessionary.layouts.amplifier.trash import bring_back
+
+        bring_back(self._fs, os.path.dirname(ref.locator), ref.session_id)
+
+    def _roots(self, closed: list[StorageFailed]) -> Iterator[tuple[str, Callable[[str], SessionRef]]]:
+        """Every folder of sessions, and a function from ids to references."""
+        try:
+            for project, root in self.stores():
+                yield root, partial(self._ref, root, project)
+        except StorageFailed as error:
+            closed.append(error)
+
+    def _ref(self, root: str, project: str | None, name: str) -> SessionRef:
+        return SessionRef(self.name, name, os.path.join(root, name), project)
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.

@@ -23,13 +23,20 @@ from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier import transactions, trash
-from sessionary.layouts.amplifier.files import BACKUP, CONFIG, METADATA, TRANSCRIPT
-from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.ids import (
+    SESSIONS,
+    check_id,
+    check_new_id,
+    default_base_dir,
+    is_top_level_session,
+)
 from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import read_metadata, read_transcript
 from sessionary.layouts.amplifier.session import Session, is_session, no_session, pool_of
 from sessionary.layouts.amplifier.write_op import OnConflict, Report, Writing, kept_of
 from sessionary.layouts.trash import newest
+from sessionary.model import SessionRef
 
 if TYPE_CHECKING:
     from sessionary.layouts.amplifier.forks import ForkResult
@@ -47,6 +54,10 @@ def extract_session_mode(metadata: Mapping[str, Any]) -> tuple[str | None, None]
     if not bundle or bundle == "unknown":
         return None, None
     return bundle.removeprefix(BUNDLE_PREFIX), None
+
+
+_MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
+_IN_PLACE = {METADATA, METADATA + BACKUP}
 
 
 class SessionStore:
@@ -570,3 +581,23 @@ def _ambiguous(partial: str, matches: list[str]) -> AmbiguousId:
         details={"matches": matches},
         hint="give more characters of the id",
     )
+
+
+def store_of(fs: Fs, ref: SessionRef, now: datetime | None = None) -> SessionStore:
+    """The store of a session, in any folder.
+
+    Reading the wrong folder returns nonsense; changing it does harm. So a folder outside of the folders of sessions
+    counts only if it has more than a metadata.json.
+
+    Raises:
+        NotFound: the session does not exist.
+    """
+    try:
+        names = set(fs.listdir(ref.locator))
+    except OSError:
+        names = set()
+    root = os.path.dirname(ref.locator)
+    marks = _MARKS | _IN_PLACE if os.path.basename(root) == SESSIONS else _MARKS
+    if not names & marks:
+        raise NotFound(f"no session in {ref.locator}", path=ref.locator, session=ref.session_id)
+    return SessionStore.with_fs(fs, root, now=None if now is None else lambda: now)

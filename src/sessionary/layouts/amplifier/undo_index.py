@@ -8,92 +8,70 @@ module only reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from stat import S_ISDIR
-from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from sessionary.disk import transaction
-from sessionary.disk.fs import OS_FS, Fs, names_in, storage_failed
+from sessionary.disk.fs import Fs, names_in, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.amplifier.trash import all_files
+from sessionary.layouts.changing import Trashed, Undoable
 from sessionary.layouts.trash import TRASH as TRASH_FOLDER
-from sessionary.layouts.trash import moment, trashed
+from sessionary.layouts.trash import trashed
+from sessionary.model import SessionRef
 
 TRASH, CONFLICT = "trash", "conflict"
 _CONFLICT = f"{TRANSCRIPT}.conflict-"
 
-
-class Undoable(NamedTuple):
-    """A change that can be undone.
-
-    Attributes:
-        session_id: the session.
-        operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
-        ``conflict``: a save replaced what another program had stored.
-        at: the time, as text that sorts.
-        kept_in: the folder, or the file, with the replaced data.
-        size: its size in bytes.
-        facts: details of the operation.
-        next: True if `undo` of this session undoes this one.
-    """
-
-    session_id: str
-    operation: str
-    at: str
-    kept_in: str
-    size: int
-    facts: dict[str, Any]
-    next: bool = False
-
-    @property
-    def when(self) -> datetime | None:
-        """The time of the change; None if its name has none."""
-        return moment(self.at)
+RefOf = Callable[[str], SessionRef]
+"""The session of an id in one folder of sessions."""
 
 
 def undoable(
-    root: str, session_id: str | None = None, *, fs: Fs = OS_FS, closed: list[StorageFailed] | None = None
+    fs: Fs, root: str, ref_of: RefOf, session_id: str | None, closed: list[StorageFailed]
 ) -> list[Undoable]:
-    """The changes of the sessions in a folder (or of one of them) that can be undone, newest first.
+    """The changes of the sessions in a folder (or of one of them) that can be undone, oldest first.
 
     Args:
-        closed: if given, errors of unreadable folders are added there.
+        ref_of: the session of an id.
+        closed: errors of unreadable folders are added there.
     """
-    failures: list[StorageFailed] = [] if closed is None else closed
-    found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, TRASH_FOLDER), failures)
-    for name in [session_id] if session_id is not None else names_in(fs, root, failures) or ():
-        found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
-    if closed is None and failures:
-        raise failures[0]
-    # At equal times: a conflict made by `restore_conflict` comes after that operation, which undoes it as
+    found = _gathered(_in_trash(fs, root, ref_of, session_id), os.path.join(root, TRASH_FOLDER), closed)
+    for name in [session_id] if session_id is not None else names_in(fs, root, closed) or ():
+        found += _gathered(_in_folder(fs, ref_of(name)), os.path.join(root, name), closed)
+    # At equal times: a conflict made by `restore_conflict` comes before that operation, which undoes it as
     # well.
-    found.sort(key=lambda one: (one.at, one.operation != CONFLICT), reverse=True)
-    seen: set[str] = set()
-    marked = []
-    for one in found:
-        marked.append(one._replace(next=one.session_id not in seen))
-        seen.add(one.session_id)
-    return marked
+    return sorted(found, key=lambda one: (one.at, one.operation != CONFLICT))
 
 
-def _in_trash(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
-    for one in trashed(fs, root):
-        if session_id in (None, one.session_id):
-            yield Undoable(one.session_id, TRASH, one.at, one.path, size_of(fs, one.path), {})
+def in_trash(
+    fs: Fs, root: str, ref_of: RefOf, closed: list[StorageFailed] | None = None
+) -> Iterator[Trashed]:
+    """The sessions in the trash of a folder of sessions; for `closed` see `trash.trashed`."""
+    for row in trashed(fs, root, closed):
+        ref = ref_of(row.session_id)
+        yield Trashed(ref, replace(ref, locator=row.path), row.at, size_of(fs, row.path))
 
 
-def _in_folder(fs: Fs, root: str, name: str) -> Iterator[Undoable]:
-    folder = os.path.join(root, name)
+def _in_trash(fs: Fs, root: str, ref_of: RefOf, session_id: str | None) -> Iterator[Undoable]:
+    for one in in_trash(fs, root, ref_of):
+        if session_id in (None, one.ref.session_id):
+            yield Undoable(one.ref, TRASH, one.at, one.size, one.stored.locator, {})
+
+
+def _in_folder(fs: Fs, ref: SessionRef) -> Iterator[Undoable]:
+    folder, name = ref.locator, ref.session_id
     inside = [] if name.startswith(".") else names_in(fs, folder) or []
     if transaction.UNDO in inside:
         for entry in transaction.entries(fs, folder):
-            yield Undoable(name, entry.operation, entry.at, entry.path, entry.size, entry.facts)
+            yield Undoable(ref, entry.operation, entry.at, entry.size, entry.path, entry.facts)
     for file in inside:
         if file.startswith(_CONFLICT):
             path = os.path.join(folder, file)
-            yield Undoable(name, CONFLICT, file.removeprefix(_CONFLICT), path, fs.stat(path).st_size, {})
+            yield Undoable(ref, CONFLICT, file.removeprefix(_CONFLICT), fs.stat(path).st_size, path, {})
 
 
 def _gathered(found: Iterator[Undoable], place: str, closed: list[StorageFailed]) -> list[Undoable]:
