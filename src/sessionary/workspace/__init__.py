@@ -11,7 +11,9 @@ documents   values as JSON objects
 spending    tokens and cost of messages; `prices` has the prices
 costs       tokens and cost from event logs
 tool_times  how long the tools of a session took
-syncing     the remote, and the local sessions that are compared with it
+syncing     the remote, and the local sessions that are compared with it; `sync_setup`, `sync_projects`, `sync_watch`
+conflicts   sessions and files in two versions, and the choice of one
+work        work sessions with those below them, and their breadcrumbs
 failures    folders that cannot be read
 labels      names, tags and stars; `seen` has when sessions were last open; `user_file` is what both are kept in
 stores      the kinds of sessions, and which of them a project has
