@@ -258,6 +258,23 @@ def trashed(layouts: Iterable[Trashes]) -> Iterator[Trashed]:
     raise_joined(closed)
 
 
+def empty_trash(workspace: Sessions, sessions: Iterable[Trashed], fs: Fs) -> list[Trashed]:
+    """Delete these sessions of the trash, and forget the ends of their hash chains; see `Workspace.empty_trash`."""
+    from sessionary.workspace.chain_heads import forget_heads, in_trash, known_heads
+
+    known, rows = known_heads(fs), list(sessions)
+    paths = {os.path.realpath(one.ref.locator) for one in rows} & known.keys()
+    trashed = [path for path in paths if in_trash(workspace.trashing(), path, known[path]) is not None]
+    gone = [
+        one
+        for one in rows
+        if any(layout.delete_trashed(one.stored) for layout in workspace.trashing(one.ref))
+    ]
+    if left := [path for path in trashed if in_trash(workspace.trashing(), path, known[path]) is None]:
+        forget_heads(fs, left)
+    return gone
+
+
 def undoable(layouts: Iterable[Trashes], ref: SessionRef | None) -> Iterator[Change]:
     """The changes of a session, or of all, that can be undone, the last one first; see `Workspace.undoable`."""
     closed: list[StorageFailed] = []

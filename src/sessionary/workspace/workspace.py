@@ -884,18 +884,7 @@ class Workspace(Sessions):
             Corrupt: the file of remembered ends is damaged; nothing is deleted.
             Locked, StorageFailed: one could not be deleted; the following ones still exist.
         """
-        from sessionary.workspace.chain_heads import forget_heads, in_trash, known_heads
-
-        known, rows = known_heads(self._fs), list(sessions)
-        paths = {os.path.realpath(one.ref.locator) for one in rows} & known.keys()
-        trashed = [path for path in paths if in_trash(self.trashing(), path, known[path]) is not None]
-        gone = [one for one in rows if self._delete_trashed(one)]
-        if left := [path for path in trashed if in_trash(self.trashing(), path, known[path]) is None]:
-            forget_heads(self._fs, left)
-        return gone
-
-    def _delete_trashed(self, one: Trashed) -> bool:
-        return any(layout.delete_trashed(one.stored) for layout in self.trashing(one.ref))
+        return changes.empty_trash(self, sessions, self._fs)
 
     def find_changed(self, name: str) -> SessionRef:
         """The session to undo a change of: as `find`, but also among the sessions in the trash.
