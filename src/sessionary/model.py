@@ -114,7 +114,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     `nested` is True for the session of a sub-agent: it belongs to its parent, and is not counted by itself.
     `archived` is True for one that is left only in the archive.
     `tags` and `starred` are what the user has given to it, and never part of what the catalogue keeps.
-    `unread` is True where the user stopped the reading: documents and stats are known, and nothing is counted.
+    `unread` is True where the session is not read yet: documents and stats are known, and nothing is counted.
     """
 
     ref: SessionRef

@@ -371,6 +371,19 @@ def test_show_reads_like_a_conversation(make: Make, run: Run) -> None:
     ]
 
 
+def test_a_large_session_is_shown_before_it_is_counted(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(ROOT, HELLO, CALL, DONE)
+    monkeypatch.setattr("sessionary.cli.show_cmd.LARGE", 1)
+    first, second = run("show", ROOT), run("show", ROOT, "--json")
+    heading = first.out.splitlines()[1]
+    assert heading == f"-home-u-app · {heading.split(' · ')[1]} · not counted yet"
+    assert "Fix the login race" in first.out.splitlines()
+    assert first.err == f"1 problem found; run `sessionary check --home {home} {ROOT}` for details\n"
+    assert [one["code"] for one in second.json["problems"]] == ["orphaned_call"]
+
+
 def test_show_json_has_the_fixed_words(make: Make, run: Run) -> None:
     make(ROOT)
     document = run("show", ROOT, "--json").json

@@ -131,6 +131,21 @@ def test_the_summary_of_one_session_is_kept_too(home: Path, cache: Path) -> None
         catalog.summary(layout, refs["two"])
 
 
+def test_a_large_session_is_not_read_before_it_is_known(home: Path, cache: Path) -> None:
+    make(home, "one", "a", "b")
+    fs, catalog = LongAgoFs(), Catalog(str(cache))
+    layout = AmplifierLayout(home, fs)
+    (ref,) = layout.discover()
+    whole = summary_of(layout, ref)
+    fs.opened.clear()
+    unread = catalog.summary(layout, ref, at_most=whole.size - 1)
+    assert (unread.unread, unread.messages, unread.size) == (True, 0, whole.size)
+    assert not fs.opened["transcript.jsonl"]
+    assert not remembered(home, cache)
+    assert catalog.summary(layout, ref, at_most=whole.size) == whole
+    assert catalog.summary(layout, ref, at_most=0) == whole, "it is known"
+
+
 def test_a_session_whose_name_is_not_utf_8_spoils_nothing(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     listed()

@@ -161,8 +161,11 @@ class Catalog:
         finally:
             self._store_batch(batch)
 
-    def summary(self, layout: Layout, ref: SessionRef) -> Summary:
+    def summary(self, layout: Layout, ref: SessionRef, *, at_most: int | None = None) -> Summary:
         """The summary of one session; reads only what changed.
+
+        Args:
+            at_most: a session of more bytes that was never read is not read, and its summary is `Summary.unread`.
 
         Raises:
             NotFound: the session is gone.
@@ -170,7 +173,10 @@ class Catalog:
         row, fingerprint = self._load(layout, ref.locator).get(ref.locator), layout.fingerprint(ref)
         if row is not None and fingerprint and row.fingerprint == fingerprint:
             return row.summary
-        found = self._read(Unread(layout, ref, fingerprint, row))
+        new = Unread(layout, ref, fingerprint, row)
+        if at_most is not None and row is None and (header := new.header()) and header.size > at_most:
+            return header
+        found = self._read(new)
         if found.row.summary.listed and row != found.row:
             self._store(layout.name, _home(layout), [found], [])
         return found.row.summary

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +23,9 @@ from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Target, Workspace, documents
 
 AROUND = 3
+LARGE = 8 << 20
+"""Bytes of a session that take more than a tenth of a second to read."""
+
 _TURNS = re.compile(r"(-?\d+)|(-?\d+)?\.\.(-?\d+)?")
 _LOCATOR = re.compile(r"(.+):(\d{1,12})", re.DOTALL)
 
@@ -95,6 +99,9 @@ def show_command(
     ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, as printed by `sessionary
     search`, shows that message in full with the messages around it.
 
+    The first messages of a large session that was never listed are printed before it is read to its end, under
+    a heading without title and counts.
+
     With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. With
     --raw, a record that holds several messages is printed once; only encryption keys are masked.
     """
@@ -110,8 +117,9 @@ def show_command(
         raise click.UsageError("--follow excludes --json, --branches, --turns and ID:INDEX")
     if follow:
         _follow(workspace, found, tail, full=full, raw=raw)
-    summary = None if isinstance(found, Path) else workspace.summary(found)
-    problems = list(workspace.check(found)) if summary is None else summary.problems
+    at_most = None if output.is_json() or raw else LARGE
+    summary = None if isinstance(found, Path) else workspace.summary(found, at_most=at_most)
+    problems = cache(partial(_problems, workspace, found, summary))
     messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
     around = AROUND if around is None else around
     window = None if index is None else Window(max(index - around, 0), index, index + around)
@@ -126,15 +134,22 @@ def show_command(
         first = first if window is None else window.first
         shown = messages if window is None else _up_to(messages, window)
         only = (message for message in shown if message.index >= first)
-        _print_records(workspace, found, only, problems, raw=raw)
+        _print_records(workspace, found, only, problems(), raw=raw)
     else:
         now, draw = datetime.now(UTC), output.is_terminal()
         page = Page(output.width(), full=full, now=now, window=window, first=first, draw=draw)
         with output.paged():
             lines = page.lines(messages if window is None else _up_to(messages, window))
             _print(_head(workspace, summary), lines)
-    _print_problems(problems, found)
+    _print_problems(problems(), found)
     return 0
+
+
+def _problems(workspace: Workspace, found: Target, summary: Summary | None) -> list[Problem]:
+    """The problems of a session or file; a session that is not read yet is read as a whole."""
+    if isinstance(found, Path) or summary is None:
+        return list(workspace.check(found))
+    return (workspace.summary(found) if summary.unread else summary).problems
 
 
 def _print_records(
@@ -173,7 +188,7 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
         _print_records(workspace, found, new, [], raw=raw)
     else:
         page = Page(output.width(), full=full, now=datetime.now(UTC), first=first, draw=output.is_terminal())
-        _print(_head(workspace, workspace.summary(found)), page.lines(messages))
+        _print(_head(workspace, workspace.summary(found, at_most=LARGE)), page.lines(messages))
     raise AssertionError("a session that is followed has no end")
 
 
@@ -253,7 +268,7 @@ def _print(head: Iterator[str], page: Iterator[str]) -> None:
 
 
 def _read(
-    workspace: Workspace, found: Target, problems: list[Problem]
+    workspace: Workspace, found: Target, problems: Callable[[], list[Problem]]
 ) -> Iterator[Message | Aside | Inherited | Problem]:
     """The messages; a file that has none because it is something else, or broken, is an error and not an empty page.
 
@@ -268,8 +283,8 @@ def _read(
     except NotFound:
         if isinstance(found, Path):
             raise
-    worst = max(problems, key=lambda problem: problem.severity, default=None)
-    if empty and worst is not None and worst.severity > Severity.note:
+    worst = max(problems(), key=lambda problem: problem.severity, default=None) if empty else None
+    if worst is not None and worst.severity > Severity.note:
         raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
 
 
@@ -300,14 +315,17 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     if summary.tags:
         yield fit(one_line(" ".join(f"#{tag}" for tag in summary.tags)), output.width())
     yield one_line(summary.ref.session_id)
-    facts = [
-        formatting.count(summary.messages, "message"),
-        formatting.count(summary.turns, "turn"),
-        formatting.size(summary.size),
-        formatting.verdict(summary.health),
-    ]
+    facts = [formatting.size(summary.size), "not counted yet"]
+    if not summary.unread:
+        facts = [
+            formatting.count(summary.messages, "message"),
+            formatting.count(summary.turns, "turn"),
+            formatting.size(summary.size),
+            formatting.verdict(summary.health),
+        ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
-    facts[-1] = output.paint(facts[-1], formatting.colour(summary.health))
+    if not summary.unread:
+        facts[-1] = output.paint(facts[-1], formatting.colour(summary.health))
     name = names_of(workspace, [summary])(summary)
     name = "" if name == "-" else name
     project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""

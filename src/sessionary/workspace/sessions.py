@@ -183,15 +183,18 @@ class Sessions:
             return headers | found
         return found
 
-    def summary(self, ref: SessionRef) -> Summary:
+    def summary(self, ref: SessionRef, *, at_most: int | None = None) -> Summary:
         """The summary of one session. Reads only what has changed.
+
+        Args:
+            at_most: a session of more bytes that was never read is not read, and its summary is `Summary.unread`.
 
         Raises:
             NotFound: the session is gone.
         """
         layout = self.layout_of(ref)
         if any(layout is one for one in self._of_kinds.get(ref.kind, ())):
-            return with_label(self.catalog.summary(layout, ref), self._labels.of(ref))
+            return with_label(self.catalog.summary(layout, ref, at_most=at_most), self._labels.of(ref))
         from sessionary.layouts.summary import summary_of  # here, since a list has the catalogue
 
         return with_label(summary_of(layout, ref), self._labels.of(ref))  # restored files are not kept
