@@ -39,7 +39,9 @@ class Seen(Struct, array_like=True):
         return first
 
     def newest(self, count: int) -> Seen:
-        """A set of the digests with the greatest numbers only."""
+        """A set of the digests with the greatest numbers only; this set if it has no more."""
+        if sum(map(len, self.buckets.values())) <= count * _WIDTH:
+            return self
         all_ = [
             (held[at + _HASH : at + _WIDTH], held[at : at + _HASH])
             for held in self.buckets.values()

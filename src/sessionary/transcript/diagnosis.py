@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.model import PERSON, Message, Other, Part, Place, Severity, Text, ToolCall, ToolResult
-from sessionary.transcript.matching import NOWHERE, Answer, Call, Matcher
+from sessionary.transcript.matching import NOTHING, NOWHERE, Answer, Call, Matcher, Taken
 from sessionary.transcript.messages import SPEAKERS
 from sessionary.transcript.turn_boundaries import open_end
 from sessionary.transcript.typed import typed_message, typed_parts
@@ -102,13 +102,8 @@ class Diagnosis(Struct, array_like=True):
         if nameless:
             self.marks.append(_Mark(index, "no_call_id", None, place))
         taken = self.matcher.take(index, found, results=answered, more=more)
-        for pair in taken.pairs:
-            if not pair.in_place:
-                cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
-                self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
-        if taken.repeats or taken.repeated:
-            self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
-            self.marks += [_mark("repeated_call", call) for call in taken.repeated]
+        if taken is not NOTHING:
+            self._judge(taken, role, index)
         if person and not answered:
             if self.asked:
                 self.marks.append(_Mark(index, "consecutive_users", None, place))
@@ -117,8 +112,18 @@ class Diagnosis(Struct, array_like=True):
         if role == "assistant" or person:
             self.spoke = index
         self.asked = person or (self.asked and not answered and role != "assistant")
-        self.tools = open_end(self.tools, (index, place), role, results=answered, person=person)
+        if answered or self.tools is not None:
+            self.tools = open_end(self.tools, (index, place), role, results=answered, person=person)
         self.messages += 1
+
+    def _judge(self, taken: Taken, role: str | None, index: int) -> None:
+        """Mark what is wrong with the calls and results of a message."""
+        for pair in taken.pairs:
+            if not pair.in_place:
+                cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
+                self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
+        self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
+        self.marks += [_mark("repeated_call", call) for call in taken.repeated]
 
     def findings(self) -> list[Finding]:
         """Return all findings so far, in message order."""

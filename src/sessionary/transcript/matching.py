@@ -73,7 +73,7 @@ class Taken(Struct, frozen=True, gc=False):
     repeated: Sequence[Call] = ()
 
 
-_NOTHING = Taken()
+NOTHING = Taken()
 
 
 class Matcher(Struct, array_like=True):
@@ -107,7 +107,7 @@ class Matcher(Struct, array_like=True):
                 break
         self.run = index if calls else -1 if more else run
         if not found:
-            return _NOTHING
+            return NOTHING
         pairs: list[Pair] = []
         repeats: list[Answer] = []
         repeated: list[Call] = []

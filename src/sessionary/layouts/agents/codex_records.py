@@ -69,6 +69,7 @@ _NO_EVENTS = frozenset(
     " thread_rolled_back thread_settings_applied token_count turn.completed turn_aborted turn_complete turn_diff"
     " turn_started".split()
 )
+_COUNTERS = ("token_count", "turn.completed")
 _NO_TURN_ITEMS = frozenset({"ContextCompaction", "Sleep", "SubAgentActivity"})
 _NOTICES = frozenset("error warning stream_error background_event entered_review_mode undo_completed".split())
 _HARNESS = re.compile(
@@ -126,19 +127,24 @@ class Decoder(Struct, array_like=True):
             kind, payload = unwrapped(record)
         if payload is None:
             return (_About(record, {}, found, path).unknown(),)
-        about = _About(record, payload, found, path)
+        stated = payload.get("type")
         if kind == "event_msg":
-            return self._event(about)
+            if stated in _COUNTERS:
+                return self._used(record, payload)
+            return self._event(_About(record, payload, found, path))
         if kind == "response_item":
-            return self._item(about)
+            if stated == "reasoning" and not payload.get("summary") and not payload.get("content"):
+                return ()  # as most: what was thought is encrypted
+            return self._item(_About(record, payload, found, path))
+        if kind in _NO_MESSAGES:
+            return tuple(self._facts(kind, payload))
+        about = _About(record, payload, found, path)
         if kind == "compacted":
             text = payload.get("message")
             part = Text(text) if isinstance(text, str) and text else Other("compaction")
             return (about.message("system", COMPACTION, part),)
         if kind == "inter_agent_communication":
             return (about.message("user", AGENT, *parts_of(payload.get("content"))),)
-        if kind in _NO_MESSAGES:
-            return tuple(self._facts(kind, payload))
         return (about.unknown(),)
 
     # -- what a session says of itself
@@ -175,10 +181,8 @@ class Decoder(Struct, array_like=True):
                 about, "r", role, parts_of(payload.get("message") if stated is None else stated)
             )
         if kind == "reasoning":
-            summary, content = payload.get("summary"), payload.get("content")
-            if not summary and not content:
-                return ()  # as most: what was thought is encrypted
-            return self._thought(about, "r", [*texts_of(summary), *texts_of(content)])
+            texts = [*texts_of(payload.get("summary")), *texts_of(payload.get("content"))]
+            return self._thought(about, "r", texts)
         if kind == "agent_message":
             message = about.message("user", AGENT, *parts_of(payload.get("content")))
             if self.titled:
@@ -214,8 +218,6 @@ class Decoder(Struct, array_like=True):
     def _event(self, about: _About) -> Sequence[Said]:
         payload = about.payload
         kind = word(payload.get("type")) or ""
-        if kind in ("token_count", "turn.completed"):
-            return self._used(about)
         item = payload.get("item")
         if kind == "user_message":
             return self._said(about, "e", "user", parts_of_event(payload))
@@ -355,13 +357,13 @@ class Decoder(Struct, array_like=True):
 
     # -- tokens
 
-    def _used(self, about: _About) -> Sequence[UsageEvent]:
+    def _used(self, record: dict[str, Any], payload: dict[str, Any]) -> Sequence[UsageEvent]:
         """The growth of the cumulative counter; an event that repeats it adds nothing."""
-        info = object_of(about.payload.get("info"))
+        info = object_of(payload.get("info"))
         total, before = counts_of(info.get("total_token_usage")), self.counter
         spent: list[int] | None
         if total is None:  # older versions count each turn by itself
-            last = counts_of(about.payload.get("usage")) or counts_of(info.get("last_token_usage"))
+            last = counts_of(payload.get("usage")) or counts_of(info.get("last_token_usage"))
             spent = None if before else last or counts_of_prompt(info)
         elif total == before:
             return ()
@@ -371,7 +373,7 @@ class Decoder(Struct, array_like=True):
             spent = counts_of(info.get("last_token_usage")) or total
         self.counter = total or before
         if spent and any(spent):
-            return (UsageEvent(usage_of(spent), self.model, time_of(about.record)),)
+            return (UsageEvent(usage_of(spent), self.model, time_of(record)),)
         return ()
 
 
