@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,7 @@ LARGE = 28_000_000
 ROUNDS = 7
 HITS = 50
 SCREEN = 24
+ROWS = 10
 LAYOUTS = (ClaudeCodeLayout, CodexLayout)
 _decode = msgspec.json.Decoder().decode
 
@@ -76,6 +78,7 @@ def _catalogue(place: Path) -> list[Measurement]:
     return [
         compared(both, lines, names=parts),
         Measurement(peak, "a new process with an empty cache"),
+        _first_rows(place),
         *_warm(place, truth),
         *_searches(place, truth),
     ]
@@ -144,6 +147,32 @@ def _warm(place: Path, truth: Truth) -> list[Measurement]:
         Measurement(1000 * median(stats), f"{in_words(min(stats))} to {in_words(max(stats))}"),
         Measurement(after.st_size / stored, f"{after.st_size / 1e6:.1f} MB : {stored / 1e6:.0f} MB"),
     ]
+
+
+def _first_rows(place: Path) -> Measurement:
+    """Seconds until a first list on a terminal has printed its first rows, before it has read the sessions."""
+    rows = [_rows_on_terminal(place) for _ in range(LONG_ROUNDS)]
+    return Measurement(1000 * median(rows), f"{in_words(min(rows))} to {in_words(max(rows))}, an empty cache")
+
+
+def _rows_on_terminal(place: Path) -> float:
+    """Seconds until a new process with an empty cache has printed some rows that are not counted yet."""
+    shutil.rmtree(place / "cache", ignore_errors=True)
+    ours, theirs = pty.openpty()
+    start = time.perf_counter()
+    with subprocess.Popen(
+        _command(place, "list"), stdin=theirs, stdout=theirs, stderr=theirs, env=_surroundings(place)
+    ) as process:
+        shown = b""
+        while shown.count("…".encode()) < ROWS or shown.count(b"\n") <= ROWS:
+            shown += os.read(ours, 1 << 16)
+            if b"reading sessions" in shown:
+                raise RuntimeError("the sessions are read before the first rows are printed")
+        seconds = time.perf_counter() - start
+        process.kill()
+    os.close(ours)
+    os.close(theirs)
+    return seconds
 
 
 def _searches(place: Path, truth: Truth) -> list[Measurement]:
@@ -275,6 +304,7 @@ BENCHMARKS = (
                 Limit(3),
             ),
             Row("the memory of that", "-", Limit(64, unit=" MiB")),
+            Row("the first rows of the first `sessionary list` on a terminal", "-", Limit(2000, unit=" ms")),
             Row("`sessionary list` of them, unchanged, a new process", "-", Limit(400, unit=" ms")),
             Row("`sessionary stats` of them, unchanged, a new process", "-", Limit(500, unit=" ms")),
             Row("size of the catalogue", "size of the sessions", Limit(0.02)),
