@@ -70,7 +70,8 @@ def _card(entries: Sequence[Entry], report: Report, redacted: bool) -> Iterator[
         "Secrets, home folders and user names were masked by rules; read the files before you publish them."
     )
     plain = "Nothing but keys of encryption was masked in them."
-    yield f"The files of {len(entries):,} sessions, as their agents store them. {masked if redacted else plain}"
+    number = "one session" if len(entries) == 1 else f"{len(entries):,} sessions"
+    yield f"The files of {number}, as their agents store them. {masked if redacted else plain}"
     yield f"`{MANIFEST}` has the SHA-256 of each file."
     shown = sorted({one.kind for one in entries} & RECOGNISED)
     if shown:

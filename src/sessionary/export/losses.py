@@ -25,11 +25,11 @@ PROBLEM = "problem"
 SESSION = "session"
 FORM = "form"
 CODES: Mapping[str, str] = {
-    OUTSIDE: "{count} messages outside of the conversation, which --branches includes",
+    OUTSIDE: "{count} × message outside of the conversation, which --branches includes",
     CONTENT: "{count} × {what}, which is not text",
     THINKING: "{count} × thinking of which only a signature is stored",
     PROBLEM: "{count} × {what}: damaged, or passed over by readers",
-    SESSION: "{count} sessions of sub-agents that cannot be read",
+    SESSION: "{count} × session of a sub-agent that cannot be read",
     FORM: "{count} × {what}, which the format cannot express",
 }
 """The kinds of losses, by code, in words."""

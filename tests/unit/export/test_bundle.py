@@ -71,6 +71,14 @@ def test_a_bundle_has_the_bytes_of_the_agent_and_their_hashes(talk: Talk, tmp_pa
     assert (document["format"], document["version"], document["redacted"]) == ("sessionary-bundle", 1, False)
     assert header(tmp_path / "out")["tags"] == ["format:agent-traces", "agent-traces"]
     assert "claude_code." in found["README.md"].decode()
+    assert "\nThe files of 2 sessions, as their agents store them." in found["README.md"].decode()
+
+
+def test_the_card_of_one_session_says_so(talk: Talk, tmp_path: Path) -> None:
+    made(talk(record(1, "user", "Hi")), tmp_path / "out")
+    assert "\nThe files of one session, as their agents store them." in (
+        tmp_path / "out" / "README.md"
+    ).read_text("utf-8")
 
 
 def test_secrets_are_masked_in_files_names_and_documents(talk: Talk, tmp_path: Path) -> None:

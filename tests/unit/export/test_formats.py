@@ -14,6 +14,8 @@ from sessionary import SessionStore, Workspace
 from sessionary.errors import AlreadyExists, Invalid, Unsupported
 from sessionary.export import FORMATS, Loss
 from sessionary.export.exact import plain
+from sessionary.export.losses import CODES
+from sessionary.export.wording import loss_words
 from sessionary.model import Message
 from sessionary.workspace.exporting import safe_name
 from tests.unit.export.conftest import ID, Talk, record
@@ -318,3 +320,11 @@ def test_an_orphaned_call_loses_nothing_and_a_line_that_cannot_be_read_does(tmp_
 
 def test_keys_without_their_surrogates_keep_their_values() -> None:
     assert plain({chr(0xD800): 1, chr(0xDFFF): 2}) == {"\ufffd": 1, "\ufffd#2": 2}
+
+
+@pytest.mark.parametrize("count", [1, 2000])
+@pytest.mark.parametrize("code", CODES)
+def test_a_loss_reads_well_in_any_number(code: str, count: int) -> None:
+    words = loss_words(Loss(code, "image", count, ("one:3",)))
+    assert words.startswith(f"{count:,} × ")
+    assert words.endswith(" (first at one:3)")
