@@ -154,6 +154,7 @@ function askForLink(error) {
 
 // What names other sessions is complete once all rows are here: sub-agents, the choice of one to compare with.
 async function listed() {
+  setTimeout(() => list.refresh().catch(() => {}), 1000);
   if (session) { session.listed(); list.show(session.row.key); await session.read; }
   else if (/^(#\/?|#\/diff\/\w+)?$/.test(location.hash)) route();
   setTimeout(() => Promise.all([loadSessions(), loadPages()]).catch(() => {}), SOON);
@@ -173,7 +174,6 @@ async function begin() {
   route();
   document.body.classList.add("ready");
   list.whole.then(listed, (error) => (byId("state").textContent = `not all sessions were read: ${error.message}`));
-  setTimeout(() => list.refresh().catch(() => {}), 1000);
 }
 
 begin();
