@@ -60,19 +60,60 @@ def test_what_is_damaged_in_the_project_is_found(say: Say) -> None:
     assert {problem["session"] for problem in worse} == {SLUG}
 
 
-@pytest.mark.parametrize("kind", ["brainstorm", "feature", "work"])
-@pytest.mark.parametrize(
-    "words",
-    [("events",), ("fork",), ("rewind",), ("repair",), ("restore-backup",), ("trash",), ("undo",)],
-    ids=lambda words: words[0],
-)
-def test_what_is_for_agents_only_says_so_and_changes_nothing(say: Say, kind: str, words: tuple[str]) -> None:
+FOR_AGENTS = ("events", "fork", "repair", "restore-backup")
+REFUSED = [
+    *((kind, command) for kind in ("brainstorm", "feature", "work") for command in FOR_AGENTS),
+    *((kind, command) for kind in ("feature", "work") for command in ("rewind", "trash", "undo")),
+]
+
+
+@pytest.mark.parametrize(("kind", "command"), REFUSED)
+def test_what_a_kind_cannot_do_says_so_and_changes_nothing(say: Say, kind: str, command: str) -> None:
     session = kinds(say)[kind]["id"]
     before = {path: path.read_bytes() for path in Path.cwd().rglob("*") if path.is_file()}
-    code, out, err = say(*words, session, *(["1"] if words == ("rewind",) else []))
+    code, out, err = say(command, session, *(["1"] if command == "rewind" else []))
     assert (code, out) == (18, "")
     assert f"sessionary {kind}" in err
     assert {path: path.read_bytes() for path in Path.cwd().rglob("*") if path.is_file()} == before
+
+
+def test_a_brainstorm_is_changed_and_undone_by_its_file(say: Say) -> None:
+    store = BrainstormStore(Path.cwd())
+    file = store.path(SLUG)
+    store.answer(SLUG, ["Passkeys only"])
+    store.continue_(SLUG, questions=["For whom?"])
+    assert say("rewind", file, "1")[0] == 0
+    assert store.load(SLUG).iteration == 1
+    code, out, _ = say("undo", file, "--json")
+    assert (code, json.loads(out)["operation"]) == (0, "rewind")
+    assert store.load(SLUG).iteration == 2
+    store.abandon(SLUG)
+    assert say("trash", file)[0] == 0
+    assert not Path(file).exists()
+    code, out, _ = say("undo", file, "--json")
+    assert (code, json.loads(out)["operation"]) == (0, "trash")
+    assert store.load(SLUG).iteration == 2
+
+
+def test_a_path_without_a_session_is_refused_and_says_where_to_look(say: Say) -> None:
+    path = f"{Path.cwd()}/none.yaml"
+    code, out, err = say("undo", path)
+    assert (code, out) == (10, "")
+    assert f"no session in {path}" in err
+    assert "sessionary trash --list" in err
+    Path(path).write_text("x: 1")
+    code, out, err = say("trash", path)
+    assert (code, out) == (12, "")
+    assert "not that of a session" in err
+
+
+@pytest.mark.parametrize("kind", ["feature", "work"])
+@pytest.mark.parametrize("command", ["undo", "trash", "fork"])
+def test_what_a_kind_cannot_do_says_so_of_a_path(say: Say, kind: str, command: str) -> None:
+    path = kinds(say)[kind]["path"]
+    code, out, err = say(command, path)
+    assert (code, out) == (18, "")
+    assert f"sessionary {kind}" in err
 
 
 def test_a_brainstorm_is_known_by_its_file_from_any_project(

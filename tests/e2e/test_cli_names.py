@@ -94,7 +94,7 @@ def test_latest_of_a_command_for_agents_is_a_session_of_an_agent(run: Run) -> No
         os.utime(path, (then, then))
     assert run("show", "latest", "--json").json["id"] != ROOT
     assert run("fork", "latest", "--dry-run", "--json").json["parent"] == ROOT
-    assert run("trash", "latest", "--json").json[0]["id"] == ROOT
+    assert run("repair", "latest", "--dry-run", "--json").json["id"] == ROOT
 
 
 def test_a_readable_id_is_not_shortened_in_a_list(run: Run) -> None:

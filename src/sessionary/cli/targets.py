@@ -77,7 +77,7 @@ class Named(NamedTuple):
 
 
 def to_change(workspace: Workspace, word: str, able: Capability | None) -> Named:
-    """Return the session to change that a word names: its id, the beginning of that, its name, or its folder.
+    """Return the session to change that a word names: its id, the beginning of that, its name, its folder or file.
 
     Unlike for reading, a file or folder of that name in the current folder does not win over an id.
 
@@ -87,17 +87,24 @@ def to_change(workspace: Workspace, word: str, able: Capability | None) -> Named
     Raises:
         NotFound: no session matches.
         AmbiguousId: several sessions match.
-        Invalid: the word names a file, or is empty.
+        Invalid: the word names a file that is not a session, or is empty.
     """
     if not is_path(word):
         ref = _found(workspace, word, able)
         return Named(ref, ref.session_id)
     path = os.path.abspath(os.path.expanduser(word))
-    if os.path.isfile(path):
-        raise Invalid(f"{word} is a file", path=path, hint="name a session, or the folder of one")
-    if not os.path.isdir(path):
+    if not os.path.exists(path):
         raise NotFound(f"no session in {word}", path=path)
-    return Named(workspace.ref_for_path(Path(path)), path)
+    try:
+        return Named(workspace.ref_for_path(Path(path)), path)
+    except NotFound:
+        if os.path.isdir(path):
+            raise
+        raise Invalid(
+            f"{word} is a file, and not that of a session",
+            path=path,
+            hint="name a session, or the folder of one",
+        ) from None
 
 
 def is_path(word: str) -> bool:

@@ -317,10 +317,7 @@ def undo(change: Change, layout: Layout, fs: Fs) -> Undone:
 def find_changed(sessions: Sessions, name: str, fs: Fs) -> SessionRef:
     """The session that a name means, in its place or in the trash; see `Workspace.find_changed`."""
     if os.path.isabs(name):
-        root, session_id = os.path.split(name)
-        if is_folder(fs, name) or trash.newest(fs, root, session_id) is not None:
-            return SessionRef(AmplifierLayout.name, session_id, name)
-        raise NotFound(f"no session in {name}, nor in the trash beside it", path=name)
+        return _at_path(sessions, name, fs)
     gone, failure = gathered(trashed(sessions.trashing()))
     times = {one.ref: one.when for one in reversed(gone)}
     try:
@@ -329,6 +326,33 @@ def find_changed(sessions: Sessions, name: str, fs: Fs) -> SessionRef:
         raise failure or error from None
     sessions.require(ref, Capability.TRASH, "undo")
     return ref
+
+
+def _at_path(sessions: Sessions, path: str, fs: Fs) -> SessionRef:
+    """The session that is stored at a path, or was before it was moved to the trash."""
+    try:
+        ref = sessions.ref_for_path(Path(path))
+    except NotFound:
+        gone, failure = gathered(trashed(sessions.trashing()))
+        for one in gone:
+            if one.ref.locator == path:
+                return one.ref
+        root, session_id = os.path.split(path)
+        if is_folder(fs, path) or _has_trashed_folder(fs, root, session_id):
+            return SessionRef(AmplifierLayout.name, session_id, path)
+        raise failure or NotFound(
+            f"no session in {path}, nor in the trash beside it",
+            path=path,
+            hint="`sessionary trash --list`, in the project of the session, shows the sessions in the trash",
+        ) from None
+    sessions.require(ref, Capability.TRASH, "undo")
+    return ref
+
+
+def _has_trashed_folder(fs: Fs, root: str, name: str) -> bool:
+    """True if the trash beside a session has a folder of its name; other kinds keep a file there."""
+    found = trash.newest(fs, root, name)
+    return found is not None and is_folder(fs, os.path.join(root, trash.TRASH, *found))
 
 
 def project_to_move(sessions: Sessions, word: str, fs: Fs) -> tuple[str, str | None]:
