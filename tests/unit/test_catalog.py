@@ -26,6 +26,7 @@ from sessionary.catalog import Catalog, query, store
 from sessionary.catalog.store import FILE, _Read, _Row
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.errors import Invalid, NotFound, StorageFailed
+from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import MTIME_GRACE
 from sessionary.layouts.summary import summaries, summary_of
@@ -34,6 +35,8 @@ from sessionary.testing.layout_suite import STATS, LongAgoFs, with_times
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.workspace import Workspace
 from sessionary.xdg import cache_folder
+from tests.support import agent_stores
+from tests.support.agent_files import write_lines
 
 SECOND = 1_000_000_000  # nanoseconds
 
@@ -734,6 +737,46 @@ def test_ctrl_c_keeps_what_was_read_newest_first(
     fs = LongAgoFs()
     assert listed(fs) == expected
     assert fs.opened["transcript.jsonl"] == 5
+
+
+def test_a_session_that_was_not_read_yet_has_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_stores.enter(tmp_path, monkeypatch)
+    agent_stores.make(tmp_path)
+    workspace, watch = Workspace(), Folders()
+    read = {one.ref: one.cwd for one in workspace.summaries(watch)}
+    agents = {"claude_code", "codex", "copilot_cli", "opencode", "pi", "qwen", "vscode_chat"}
+    assert {ref.kind for ref, cwd in read.items() if cwd} >= agents
+    assert {ref: cwd for ref, cwd in read.items() if ref.kind in agents} == {
+        one.ref: one.cwd for one in watch.known if one.ref.kind in agents
+    }
+
+
+class Folders:
+    """Keeps what is known of sessions before they are read."""
+
+    known: Sequence[Summary] = ()
+
+    def begin(self, total: int, known: Sequence[Summary]) -> None:
+        self.known = [one for one in known if one.unread]
+
+    def advance(self, size: int) -> None:
+        """Nothing to draw."""
+
+    def goes_on(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("before", [0, 1, 40])
+def test_the_folder_is_found_behind_records_without_one(tmp_path: Path, before: int) -> None:
+    """As titles and snapshots of files, and a damaged line."""
+    path = tmp_path / "projects" / "-home-u-app" / "3f0c81d2-0000-4000-8000-000000000001.jsonl"
+    said = {"type": "user", "uuid": "u1", "cwd": "/home/u/app", "message": {"role": "user", "content": "Hi"}}
+    write_lines(path, *[{"type": "summary", "summary": "x" * 1000}] * before, b"half\n", said)
+    layout = ClaudeCodeLayout(tmp_path)
+    (ref,) = layout.discover()
+    assert [fact.value for fact in layout.opening(ref) if fact.name == "cwd"] == ["/home/u/app"]
 
 
 def test_a_watch_changes_nothing_else(home: Path, cache: Path, listed: Listed) -> None:

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import MsgspecError, Struct, json, msgpack
@@ -25,7 +26,7 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.abilities import KnownTime, SaysByPlace
+from sessionary.layouts.abilities import HasOpening, KnownTime, SaysByPlace
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
@@ -83,12 +84,14 @@ class Unread(NamedTuple):
     row: _Row | None
 
     def header(self) -> Summary | None:
-        """The summary from its documents, names and stats alone, without counts. None if the session is gone."""
+        """The summary from its documents, names, stats and first records, without counts. None if it is gone."""
         from sessionary.layouts.summary import summary_of  # as in `Catalog._read`
 
-        stated = self.layout.stated(self.ref) if isinstance(self.layout, SaysByPlace) else iter(())
+        layout, ref = self.layout, self.ref
+        by_place = layout.stated(ref) if isinstance(layout, SaysByPlace) else iter(())
+        opening = layout.opening(ref) if isinstance(layout, HasOpening) else iter(())
         try:
-            return replace(summary_of(self.layout, self.ref, stated), unread=True)
+            return replace(summary_of(layout, ref, chain(by_place, opening)), unread=True)
         except NotFound:
             return None
 

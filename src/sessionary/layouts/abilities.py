@@ -36,6 +36,20 @@ class SaysByPlace(Protocol):
 
 
 @runtime_checkable
+class HasOpening(Protocol):
+    """A layout whose first records say where the agent worked."""
+
+    def opening(self, ref: SessionRef) -> Iterator[Fact]:
+        """The facts in the first records of a session, before it is read. Reads a bounded part of it.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: it cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
 class Retains(Protocol):
     """A layout of an agent that deletes old sessions."""
 

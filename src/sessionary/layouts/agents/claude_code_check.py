@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import Fs, is_file
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
+from sessionary.layouts.agents.logs import first_records
 from sessionary.layouts.agents.tree_check import TreeCheck
 from sessionary.layouts.base import mended_copy
-from sessionary.layouts.jsonl import read_range
 from sessionary.model import Message, Other, Problem, Record, SessionRef, Severity, UsageEvent
 from sessionary.transcript.branches import Node
 
@@ -265,10 +264,8 @@ def shared_folders(fs: Fs, root: str) -> Iterator[Problem]:
 def _first_folder(fs: Fs, path: str) -> str | None:
     """The folder that the first records of a session name."""
     with suppress(SessionaryError):
-        for line in read_range(fs, path, 0, _HEAD).split(b"\n"):
-            with suppress(Undecodable):
-                if folder := text_or_none(object_of(decode(line)).get("cwd")):
-                    return folder
+        folders = (text_or_none(record.get("cwd")) for record in first_records(fs, path))
+        return next(filter(None, folders), None)
     return None
 
 

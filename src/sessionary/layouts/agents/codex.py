@@ -32,6 +32,7 @@ from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_js
 from sessionary.model import (
     Aside,
     Cursor,
+    Fact,
     Header,
     Inherited,
     Item,
@@ -196,6 +197,14 @@ class CodexLayout(AgentLayout):
         size = header.size + sum(map(self._size, {*self._further_pages(ref)} - {at.locator}))
         unreadable = any(one.code == "bad_zstd" and one.byte == 0 for one in fold.problems)
         return replace(header, title=title, size=size, listed=bool(fold.messages) or not unreadable)
+
+    def opening(self, ref: SessionRef) -> Iterator[Fact]:
+        """The facts of its first record."""
+        from sessionary.layouts.agents.codex_shapes import (
+            facts_of_session,  # a list of known sessions needs it not
+        )
+
+        yield from facts_of_session(self._meta(self._present(ref.locator)))
 
     def _size(self, path: str) -> int:
         try:

@@ -11,6 +11,7 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from sessionary.layouts.agents.log_check import LogCheck
 
 _SHOWS_THEM = "none needed; `sessionary show --branches` shows them"
+
+OPENING = 1 << 16
+"""Bytes at the beginning of a file in which a record that states the folder is looked for."""
 
 KEPT = 1 << 20
 """Bytes of a file whose records are kept between both passes; those of a larger one are read twice."""
@@ -155,6 +159,15 @@ class LogLayout(AgentLayout):
     def _facts(self, ref: SessionRef, record: dict[str, Any], memory: Memory) -> Iterable[Fact]:
         """Facts of the session in a record. Called for every record, whether it counts or not."""
         return ()
+
+    def opening(self, ref: SessionRef) -> Iterator[Fact]:
+        """The facts of the first records, up to one that states the folder."""
+        memory: Memory = {}
+        for record in first_records(self._fs, ref.locator):
+            facts = list(self._facts(ref, record, memory))
+            yield from facts
+            if any(fact.name == "cwd" for fact in facts):
+                break
 
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
@@ -306,6 +319,21 @@ def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
             for low, high in spans:
                 if (value := lenient(line[low:high])) is not None:
                     yield Record(value, found.line or 1, found.byte + low, line[low:high])
+
+
+def first_records(fs: Fs, path: str) -> Iterator[dict[str, Any]]:
+    """The records in the first `OPENING` bytes of a file; damaged lines are left out.
+
+    Raises:
+        NotFound: the file does not exist.
+        StorageFailed: it cannot be read.
+    """
+    from sessionary.codec import Undecodable, decode
+
+    for line in read_range(fs, path, 0, OPENING).split(b"\n"):
+        with suppress(Undecodable):
+            if isinstance(value := decode(line), dict):
+                yield value
 
 
 def only_records(fs: Fs, path: str) -> Iterator[Record]:

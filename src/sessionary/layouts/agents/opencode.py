@@ -418,7 +418,15 @@ class OpenCodeLayout(AgentLayout):
                 return origin, parse_time(row.get("time_created"))
         return origin, None
 
-    def _facts(self, row: Mapping[str, Any], origin: str | None = None) -> Iterator[Item]:
+    def opening(self, ref: SessionRef) -> Iterator[Fact]:
+        """The facts of its row, or of its document."""
+        try:
+            opened = self._open(ref)
+        except Corrupt:
+            return  # reported by `read`
+        yield from self._facts(self._document(ref.locator) if opened is None else opened[2])
+
+    def _facts(self, row: Mapping[str, Any], origin: str | None = None) -> Iterator[Fact]:
         for name, value in (
             ("title", row.get("title")),
             ("cwd", row.get("directory")),
