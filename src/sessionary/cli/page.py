@@ -1,7 +1,9 @@
 """Render a conversation: turns under rules, each tool call on one line, with the first and last lines of its result.
 
 Lines are produced while messages are read, so that the first turn of a huge session appears at once. A tool
-call waits for its result in a later message and is printed with it; a call without a result is marked.
+call waits for its result in a later message and is printed with it. If the agent goes on before, as while a
+sub-agent works, the call is printed at once and again with its result. A call is marked that has no result when the
+user speaks again, or at the end.
 """
 
 from __future__ import annotations
@@ -50,6 +52,25 @@ class Window(NamedTuple):
     last: int
 
 
+class _Open:
+    """Calls without a result so far: those of the last message, and earlier ones, which were printed."""
+
+    def __init__(self) -> None:
+        self.last: dict[str | int | None, ToolCall] = {}
+        self.earlier: dict[str | int | None, ToolCall] = {}
+
+    def take(self, call_id: str | None) -> ToolCall | None:
+        """Remove and return the call that a result belongs to; None if none waits for it."""
+        return self.last.pop(call_id, None) or self.earlier.pop(call_id, None)
+
+    def pass_on(self) -> list[ToolCall]:
+        """Make the calls of the last message earlier ones, and return them."""
+        calls = list(self.last.values())
+        self.earlier |= {call.call_id: call for call in calls if call.call_id is not None}
+        self.last = {}
+        return calls
+
+
 class Page:
     """Turns messages into lines.
 
@@ -76,10 +97,10 @@ class Page:
         self._window = window
         self._first = first if window is None else window.first
         self._now = now
-        self._waiting: dict[str | int | None, ToolCall] = {}
+        self._open = _Open()
         self._speaker: str | None = None
         self._apart = ""
-        self._waiting_elsewhere: dict[str | int | None, ToolCall] = {}
+        self._open_elsewhere = _Open()
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
         """The lines of the messages, in order."""
@@ -99,7 +120,7 @@ class Page:
         self._full = full
         if window is None:
             yield from self._unanswered()
-            self._waiting = self._waiting_elsewhere
+            self._open = self._open_elsewhere
             yield from self._unanswered()
 
     def _switch(self, apart: str) -> Iterator[str]:
@@ -107,7 +128,7 @@ class Page:
         if self._apart:
             yield from self._unanswered()
         if bool(apart) != bool(self._apart):
-            self._waiting, self._waiting_elsewhere = self._waiting_elsewhere, self._waiting
+            self._open, self._open_elsewhere = self._open_elsewhere, self._open
         self._apart, self._speaker = apart, None
         words = apart or "the conversation continues"
         yield ""
@@ -119,22 +140,26 @@ class Page:
             message.calls
         )  # what the user ran, and what the provider executes, has its result beside it
         for result in message.results:
-            yield from self._call(
-                self._waiting.pop(result.call_id, None) or own.pop(result.call_id, None), result
-            )
+            yield from self._call(self._open.take(result.call_id) or own.pop(result.call_id, None), result)
         if _only_answers(message):
             return
-        yield from self._unanswered()
-        is_person = message.origin == PERSON
-        yield from self._person(message, numbered.turn) if is_person else self._other(message)
-        self._waiting = own
+        if message.origin == PERSON:
+            yield from self._unanswered()
+            yield from self._person(message, numbered.turn)
+        else:
+            yield from (self._call_line(call, "") for call in self._open.pass_on())
+            yield from self._other(message)
+        self._open.last = own
 
     def _skip(self, message: Message) -> None:
         """Remember only which calls of a message that is not shown are still without a result."""
         for result in message.results:
-            self._waiting.pop(result.call_id, None)
+            self._open.take(result.call_id)
         if not _only_answers(message):
-            self._waiting = _by_id(message.calls)
+            if message.origin == PERSON:
+                self._open = _Open()
+            self._open.pass_on()
+            self._open.last = _by_id(message.calls)
 
     def _mark(self, numbered: Numbered) -> Iterator[str]:
         """A line that marks the requested message."""
@@ -226,10 +251,10 @@ class Page:
         return lines
 
     def _unanswered(self) -> Iterator[str]:
-        for call in self._waiting.values():
+        for call in (*self._open.earlier.values(), *self._open.last.values()):
             # Some stores keep neither ids of calls nor results: then nothing is missing.
             yield self._call_line(call, "" if call.call_id is None else "✗ no result")
-        self._waiting = {}
+        self._open = _Open()
 
     def _call_line(self, call: ToolCall, verdict: str) -> str:
         name = one_line(call.name)

@@ -69,7 +69,32 @@ def test_results_in_another_order_are_shown_below_their_calls() -> None:
     lines = page(
         {"role": "assistant", "tool_calls": calls}, *answers, {"role": "assistant", "content": "Done."}
     )
-    assert lines == ["", "Agent", "▸ b", "  │ of b", "▸ a", "  │ of a", "▸ c  ✗ no result", "", "Done."]
+    assert lines[:-1] == ["", "Agent", "▸ b", "  │ of b", "▸ a", "  │ of a", "▸ c", "", "Done."]
+    assert lines[-1] == "▸ c  ✗ no result"
+
+
+def test_a_result_behind_other_messages_is_shown_with_its_call() -> None:
+    """As while a sub-agent works, or if a hook writes in between."""
+    helped = call({"command": "ls"}, "bash") | {"content": "Looking."}
+    inner = {"role": "tool", "tool_call_id": "t", "content": "a.py"}
+    records = [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "outer", "tool": "task", "arguments": {"command": "look"}}],
+        },
+        helped,
+        inner,
+        {"role": "tool", "tool_call_id": "outer", "content": "There is a.py"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    shown = ["Looking.", "▸ bash  ls", "  │ a.py", "▸ task  look", "  │ There is a.py", "", "Done."]
+    assert page(*records) == ["", "Agent", "▸ task  look", "", *shown]
+
+
+def test_a_call_without_a_result_is_marked_when_the_user_speaks_again() -> None:
+    records = [call({}), {"role": "assistant", "content": "On."}, {"role": "user", "content": "Stop"}]
+    lines = [line for line in page(*records) if not line.startswith("──")]
+    assert lines == ["", "Agent", "▸ tool", "", "On.", "▸ tool  ✗ no result", "", "Stop"]
 
 
 def test_calls_without_an_id_wait_for_no_result() -> None:
