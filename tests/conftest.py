@@ -17,6 +17,10 @@ _data = os.path.join(_cache.name, "data")
 os.environ["XDG_DATA_HOME"] = _data  # names, tags, and the archive
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
+# Neither do the width of the terminal and the colours there decide what a test sees.
+for _name in ("COLUMNS", "LINES", "NO_COLOR", "PAGER"):
+    os.environ.pop(_name, None)
+
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
 # judged by what it changed; `make soak` draws new ones, many.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
