@@ -21,6 +21,11 @@ def as_bytes(*records: dict[str, Any] | bytes) -> bytes:
     return b"".join(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in records)
 
 
+def copilot_id(number: int) -> str:
+    """The id of an event of Copilot CLI, which accepts only UUIDs."""
+    return f"e0000000-0000-4000-8000-{number:012}"
+
+
 def write_lines(path: Path, *records: dict[str, Any] | bytes) -> None:
     """Write a file of these lines."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from tests.support.agent_files import as_bytes, write_lines
+from tests.support.agent_files import as_bytes, copilot_id, write_lines
 from tests.support.cursor_files import KEY, Chat, Editor
 
 CLAUDE = "3f0c81d2-0000-4000-8000-000000000001"
@@ -117,14 +117,15 @@ def _codex(home: Path) -> None:
 
 def _copilot(home: Path) -> None:
     folder = home / ".copilot" / "session-state" / COPILOT
-    start = {"sessionId": COPILOT, "version": 1, "producer": "copilot-agent", "startTime": TIME}
+    about = {"version": 1, "producer": "copilot-agent", "copilotVersion": "1.0.102", "startTime": TIME}
+    start = {"sessionId": COPILOT, **about}
     write_lines(
         folder / "events.jsonl",
-        {"type": "session.start", "id": "1", "parentId": None, "timestamp": TIME, "data": start},
+        {"type": "session.start", "id": copilot_id(1), "parentId": None, "timestamp": TIME, "data": start},
         {
             "type": "user.message",
-            "id": "2",
-            "parentId": "1",
+            "id": copilot_id(2),
+            "parentId": copilot_id(1),
             "timestamp": TIME,
             "data": {"content": "Fix copilot"},
         },

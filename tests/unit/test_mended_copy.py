@@ -12,6 +12,7 @@ from sessionary.errors import AlreadyExists, Corrupt, Invalid, Unsupported
 from sessionary.model import Message, Problem, Severity
 from sessionary.workspace.mended_copy import MendedCopy
 from tests.lanes import shared_folder
+from tests.support.agent_files import copilot_id
 from tests.support.faults import FaultFs, sweep
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
@@ -240,10 +241,10 @@ def qwen(number: int, kind: str, parts: list[Record]) -> Record:
 
 
 def copilot(number: int, kind: str, **data: Any) -> Record:
-    parent = f"e{number - 1}" if number > 1 else None
+    parent = copilot_id(number - 1) if number > 1 else None
     return {
         "type": kind,
-        "id": f"e{number}",
+        "id": copilot_id(number),
         "parentId": parent,
         "timestamp": f"2026-03-01T09:00:{number:02}Z",
         "data": data,
@@ -348,6 +349,22 @@ OTHERS: list[tuple[str, str, str, list[Record]]] = [
             copilot(4, "assistant.message", content="Done."),
         ],
     ),
+    (
+        "copilot_cli",
+        f"session-state/{ID}/events.jsonl",
+        "bad_event",
+        [
+            copilot(1, "session.start", sessionId=ID) | {"id": "e1"},
+            copilot(2, "user.message", content="Hello") | {"parentId": "e1"},
+            {"type": "user.message", "data": {"content": "More"}, "agentId": 3},
+        ],
+    ),
+    (
+        "copilot_cli",
+        f"session-state/{ID}/events.jsonl",
+        "no_header",
+        [copilot(2, "user.message", content="Hello")],
+    ),
 ]
 
 
@@ -362,6 +379,22 @@ def test_each_fault_of_other_agents_is_mended(
     assert [one.code for one in after if one.code == code] == []
     assert code in {one.code for one in done.mends}
     assert done.remaining == []
+
+
+def test_events_of_copilot_follow_the_new_ids_of_their_parents(mend: Any) -> None:
+    records = [
+        copilot(1, "session.start", sessionId=ID) | {"id": "e1"},
+        copilot(2, "user.message", content="Hello") | {"id": "e2", "parentId": "e1"},
+        copilot(3, "session.snapshot_rewind", upToEventId="e2") | {"parentId": "e2"},
+        {"type": "user.message", "data": {"content": "More"}, "timestamp": "yesterday", "agentId": 3},
+    ]
+    done, *_ = mend(stored(records), "copilot_cli", f"session-state/{ID}/events.jsonl")
+    start, asked, rewound, more = map(json.loads, done.copy.path.read_text().splitlines())
+    assert (asked["parentId"], rewound["parentId"]) == (start["id"], asked["id"])
+    assert rewound["data"] == {"upToEventId": asked["id"]}
+    assert (more["parentId"], more["timestamp"]) == (rewound["id"], rewound["timestamp"])
+    assert "agentId" not in more
+    assert [one.what for one in done.mends] == ["4 events got the fields that they lacked"]
 
 
 def test_a_gemini_call_without_a_result_and_a_rewind_to_nothing(mend: Any) -> None:

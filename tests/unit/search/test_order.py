@@ -15,6 +15,7 @@ from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.search.targets import targets
 from sessionary.testing.layout_suite import CountingFs, LongAgoFs
+from tests.support.agent_files import copilot_id
 
 IDS = [f"3f0c81d2-0000-4000-8000-00000000000{number}" for number in range(3)]
 Say = Callable[[Path, str, int], Path]
@@ -38,8 +39,8 @@ def codex(home: Path, name: str, minute: int) -> Path:
 def copilot_cli(home: Path, name: str, minute: int) -> Path:
     path = home / "session-state" / name / "events.jsonl"
     if not path.exists():
-        added(path, {"type": "session.start", "id": "e0", "data": {"sessionId": name}}, 0)
-    return added(path, {"type": "user.message", "id": f"e{minute}", "data": {"content": "Hi"}}, minute)
+        added(path, {"type": "session.start", "id": copilot_id(0), "data": {"sessionId": name}}, 0)
+    return added(path, {"type": "user.message", "id": copilot_id(minute), "data": {"content": "Hi"}}, minute)
 
 
 def added(path: Path, record: dict[str, Any], minute: int) -> Path:

@@ -80,6 +80,12 @@ _NO_MESSAGES = frozenset(
     " session.workspace_file_changed subagent.completed subagent.configured subagent.deselected subagent.selected"
     " subagent.started tool.execution_partial_result tool.execution_progress tool.execution_start".split()
 )
+KNOWN = _NO_MESSAGES.union(
+    _NOTICES,
+    "assistant.message assistant.reasoning session.compaction_complete session.usage_record"
+    " tool.execution_complete tool.user_requested user.message".split(),
+)
+"""The types of events that Copilot CLI is known to write; it accepts any event of a type that it does not know."""
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 
 

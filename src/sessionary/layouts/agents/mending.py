@@ -15,6 +15,8 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.model import Problem
 from sessionary.transcript.synthetic import INTERRUPTED
 
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
 
 class Mend(NamedTuple):
     """A change.
@@ -70,6 +72,7 @@ class Mender:
             "bad_content": self._bad_content,
             "missing_entry": self._missing_entry,
             "refused_event": self._remove,
+            "bad_event": self._events,
             "unknown_rewind": self._remove,
             "no_header": self._no_header,
             "ordinal_gap": self._ordinals,
@@ -341,9 +344,47 @@ class Mender:
         self._replace(at, {**self.lines[at].value, "firstKeptEntryId": first})
         return "the compaction keeps all entries"
 
+    def _events(self, problem: Problem, at: int) -> str | None:
+        """Give all events of Copilot CLI the fields that it requires; references to an event follow its new id."""
+        from sessionary.layouts.agents.copilot_cli_check import envelope_fault, is_time, is_uuid
+
+        def uuid_of(stated: Any, place: int) -> str:
+            name = stated if isinstance(stated, str) and stated else place
+            return stated if is_uuid(stated) else str(uuid5(NAMESPACE_URL, f"{self._session_id}/{name}"))
+
+        before, changed = None, 0
+        time = next(
+            (one.value["timestamp"] for one in self.lines if is_time(one.value.get("timestamp"))), _EPOCH
+        )
+        for place, line in enumerate(self.lines):
+            value = line.value
+            if not isinstance(value.get("type"), str):
+                continue
+            parent, stated = value.get("parentId", before), value.get("timestamp")
+            time = stated if is_time(stated) else time
+            data = object_of(value.get("data"))
+            if "upToEventId" in data and not is_uuid(data["upToEventId"]):
+                value = {**value, "data": {**data, "upToEventId": uuid_of(data["upToEventId"], place)}}
+            if envelope_fault(value) is not None:
+                parent = parent if parent is None else uuid_of(parent, place - 1)
+                value = {
+                    **value,
+                    "id": uuid_of(value.get("id"), place),
+                    "parentId": parent,
+                    "timestamp": time,
+                }
+                for key, kind in (("agentId", str), ("ephemeral", bool)):
+                    if not isinstance(value.get(key), kind):
+                        value.pop(key, None)
+            if value is not line.value:
+                self._replace(place, value)
+                changed += 1
+            before = value["id"]
+        return f"{changed} events got the fields that they lacked" if changed else None
+
     def _no_header(self, problem: Problem, at: int) -> str | None:
         times = (text_or_none(line.value.get("timestamp")) for line in self.lines)
-        time = next(filter(None, times), "1970-01-01T00:00:00.000Z")
+        time = next(filter(None, times), _EPOCH)
         if self._kind == "pi":
             header: Value = {
                 "type": "session",
@@ -358,6 +399,16 @@ class Mender:
                 "projectHash": "",
                 "startTime": time,
                 "lastUpdated": time,
+            }
+        elif self._kind == "copilot_cli":
+            name = str(uuid5(NAMESPACE_URL, f"{self._session_id}/start"))
+            about = {"version": 1, "producer": "copilot-agent", "copilotVersion": "", "startTime": time}
+            header = {
+                "type": "session.start",
+                "data": {"sessionId": self._session_id, **about},
+                "id": name,
+                "timestamp": time,
+                "parentId": None,
             }
         else:
             return None

@@ -16,6 +16,7 @@ from sessionary.testing.cursors import Reader
 from tests.lanes import shared_folder
 from tests.support.agent_files import (
     append,
+    copilot_id,
     messages,
     require_equal_pieces,
     require_read_only,
@@ -29,8 +30,8 @@ ID = "c0ffee00-0000-4000-8000-000000000001"
 def event(kind: str, number: int, **data: Any) -> dict[str, Any]:
     return {
         "type": kind,
-        "id": f"e{number}",
-        "parentId": f"e{number - 1}" if number > 1 else None,
+        "id": copilot_id(number),
+        "parentId": copilot_id(number - 1) if number > 1 else None,
         "timestamp": f"2026-03-01T09:{number % 60:02}:00.000Z",
         "data": data,
     }
@@ -97,9 +98,49 @@ def test_a_conversation(home: Path) -> None:
         "bash",
         {"command": "make"},
     )
-    assert (call.model, call.id, call.parent) == ("gpt-5", "m1", "e3")
+    assert (call.model, call.id, call.parent) == ("gpt-5", "m1", copilot_id(3))
     assert (answer.role, answer.text, answer.results[0].call_id) == ("tool", "ok", "t1")
     assert (last.text, last.place.line, str(last.time)) == ("Done.", 7, "2026-03-01 09:07:00+00:00")
+
+
+def test_the_call_of_a_sub_agent_is_shown_with_its_result(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(home.parent))
+    within = {"parentToolCallId": "t1"}
+    write(
+        home,
+        START,
+        event("user.message", 2, content="Look"),
+        event(
+            "assistant.message",
+            3,
+            messageId="m1",
+            content="",
+            toolRequests=[asks("t1", "task", prompt="look")],
+        ),
+        event("subagent.started", 4, toolCallId="t1"),
+        event("user.message", 5, content="look", **within),
+        event(
+            "assistant.message",
+            6,
+            messageId="m2",
+            content="",
+            toolRequests=[asks("t2", command="ls")],
+            **within,
+        ),
+        event(
+            "tool.execution_complete", 7, toolCallId="t2", success=True, result={"content": "a.py"}, **within
+        ),
+        event("assistant.message", 8, messageId="m3", content="Found a.py", toolRequests=[], **within),
+        event("tool.execution_complete", 9, toolCallId="t1", success=True, result={"content": "Found a.py"}),
+        event("assistant.message", 10, messageId="m4", content="Done.", toolRequests=[]),
+    )
+    assert main(["show", ID]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line[:1] in "▸ ✗" and line] == [
+        "▸ task  look", "▸ bash  ls", "  │ a.py", "▸ task  look", "  │ Found a.py",
+    ]  # fmt: skip
 
 
 def test_what_a_list_shows(home: Path) -> None:
@@ -280,7 +321,7 @@ def test_a_rewind_removes_events_that_are_still_there(home: Path) -> None:
     ref = write(
         home,
         *TALK,
-        event("session.snapshot_rewind", 8, upToEventId="e7", eventsRemoved=1),
+        event("session.snapshot_rewind", 8, upToEventId=copilot_id(7), eventsRemoved=1),
         event("user.message", 9, content="Again"),
         event("session.snapshot_rewind", 10, upToEventId="gone", eventsRemoved=1),
     )
@@ -344,7 +385,7 @@ def test_a_rewind_after_the_cursor_begins_anew(home: Path) -> None:
     ref = write(home, *TALK)
     reader = Reader(CopilotCliLayout(home), ref)
     reader.go_on()
-    append(ref, event("session.snapshot_rewind", 8, upToEventId="e2"))
+    append(ref, event("session.snapshot_rewind", 8, upToEventId=copilot_id(2)))
     reader.go_on()
     assert reader.resets == 1
 

@@ -11,13 +11,26 @@ import pytest
 
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.model import Problem, Severity
+from tests.support.agent_files import copilot_id, write_lines
 
 ID = "00000001-0000-4000-8000-000000000001"
 
+
+def stored(number: int, kind: str, **data: Any) -> dict[str, Any]:
+    parent = copilot_id(number - 1) if number > 1 else None
+    return {
+        "type": kind,
+        "id": copilot_id(number),
+        "parentId": parent,
+        "timestamp": "2026-03-01T09:00:00.000Z",
+        "data": data,
+    }
+
+
 EVENTS: list[dict[str, Any]] = [
-    {"type": "session.start", "id": "e1", "data": {"sessionId": ID}},
-    {"type": "user.message", "id": "e2", "data": {"content": "hi"}},
-    {"type": "session.task_complete", "id": "e3", "data": {}},
+    stored(1, "session.start", sessionId=ID),
+    stored(2, "user.message", content="hi"),
+    stored(3, "session.task_complete"),
 ]
 
 
@@ -38,8 +51,8 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def install(home: Path, version: str, stated: Any) -> None:
-    folder = home / "pkg" / "universal" / version / "schemas"
+def install(home: Path, version: str, stated: Any, machine: str = "universal") -> None:
+    folder = home / "pkg" / machine / version / "schemas"
     folder.mkdir(parents=True)
     (folder / "session-events.schema.json").write_text(json.dumps(stated))
 
@@ -63,9 +76,90 @@ def test_an_event_that_the_newest_installed_version_refuses_is_reported(home: Pa
     )
 
 
-def test_an_event_of_a_type_that_the_schema_lacks_is_refused(home: Path) -> None:
-    install(home, "1", schema(event("session.start"), event("user.message")))
-    assert [one.line for one in check(home)] == [3]
+def test_types_and_fields_that_the_schema_lacks_are_accepted(home: Path) -> None:
+    """As by version 1.0.102."""
+    narrow = event("user.message") | {"additionalProperties": False}
+    install(home, "1", schema(event("session.start"), narrow))
+    assert check(home) == []
+
+
+def test_the_schema_of_a_version_that_is_unpacked_in_the_cache(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Version 1.0.102 is there, and its schema refers to the events by name."""
+    cache = tmp_path / "caches"
+    stated = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$ref": "#/definitions/SessionEvent",
+        "definitions": {
+            "SessionEvent": {"anyOf": [{"$ref": "#/definitions/Task"}]},
+            "Task": event("session.task_complete", "summary"),
+        },
+    }
+    install(home, "1.0.54", schema(event("session.task_complete")))
+    install(cache / "copilot", "1.0.102", stated, "linux-x64")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr(sys, "platform", "linux")
+    (found,) = check(home)
+    assert (found.code, found.line) == ("refused_event", 3)
+    assert found.message == (
+        "an event session.task_complete fails the schema of Copilot CLI 1.0.102:"
+        " $.data: 'summary' is a required property"
+    )
+    monkeypatch.setenv("COPILOT_CACHE_HOME", str(tmp_path / "none"))
+    assert check(home) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"id": "e2"}, "its `id` is not a UUID"),
+        ({"id": 3}, "its `id` is not a UUID"),
+        ({"id": "0" * 32}, "its `id` is not a UUID"),
+        ({"id": "{00000000-0000-4000-8000-000000000002}"}, "its `id` is not a UUID"),
+        ({"id": None}, "its `id` is not a UUID"),
+        ({"id": "ABCDEF00-0000-0000-0000-00000000000A"}, None),
+        ({"parentId": "e1"}, "its `parentId` is neither a UUID nor null"),
+        ({"parentId": 1}, "its `parentId` is neither a UUID nor null"),
+        ({"parentId": "00000000-0000-4000-8000-000000000009"}, None),
+        ({"timestamp": "yesterday"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": 5}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01T09:00:00"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01 09:00:00Z"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01t09:00:00z"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01T09:00:00,5Z"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-13-01T09:00:00Z"}, "its `timestamp` is not a time with a zone"),
+        ({"timestamp": "2026-03-01T09:00:00+01:00"}, None),
+        ({"timestamp": "2026-03-01T09:00Z"}, None),
+        ({"timestamp": "2026-03-01T09:00:00+0100"}, None),
+        ({"agentId": 1}, "its `agentId` is not a text"),
+        ({"agentId": None}, "its `agentId` is not a text"),
+        ({"ephemeral": "x"}, "its `ephemeral` is neither true nor false"),
+        ({"ephemeral": True, "more": 1}, None),
+        ({"type": "x.y", "id": "e2"}, None),
+        ({"type": 4, "id": "e2"}, None),
+    ],
+)
+def test_what_version_1_0_102_refuses_around_the_data_of_an_event(
+    home: Path, changed: dict[str, Any], why: str | None
+) -> None:
+    start, asked, done = EVENTS
+    write_lines(home / "session-state" / ID / "events.jsonl", start, asked | changed, done)
+    found = [(one.code, one.severity, one.line, one.message) for one in check(home)]
+    kind = "Copilot CLI refuses an event user.message: "
+    assert found == ([] if why is None else [("bad_event", Severity.stops_resume, 2, kind + why)])
+
+
+def test_a_parent_must_be_stated_and_a_session_must_start(home: Path) -> None:
+    start, asked, done = EVENTS
+    path = home / "session-state" / ID / "events.jsonl"
+    write_lines(path, start, {key: one for key, one in asked.items() if key != "parentId"})
+    assert [one.code for one in check(home)] == ["bad_event"]
+    write_lines(path, asked, done)
+    assert [one.code for one in check(home)] == ["no_header"]
+    write_lines(path, asked, start)
+    assert check(home) == []
 
 
 @pytest.mark.parametrize("stated", [[], {"anyOf": [{"$ref": "http://127.0.0.1:9/x.json"}]}, {"anyOf": 3}])
