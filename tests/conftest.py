@@ -17,9 +17,7 @@ _data = os.path.join(_cache.name, "data")
 os.environ["XDG_DATA_HOME"] = _data  # names, tags, and the archive
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
-# Neither do the width of the terminal and the colours there decide what a test sees.
-for _name in ("COLUMNS", "LINES", "NO_COLOR", "PAGER"):
-    os.environ.pop(_name, None)
+os.environ["COLUMNS"] = "80"  # as pytest-xdist sets it for its workers, whatever the terminal here is
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
 # judged by what it changed; `make soak` draws new ones, many.
