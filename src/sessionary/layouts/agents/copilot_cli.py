@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_file, read_bytes, size_of
 from sessionary.errors import SessionaryError
+from sessionary.layouts.agents.copilot_events import NO_MESSAGES, NOTICES
 from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
 from sessionary.layouts.base import Capability, Part, PartKind
@@ -59,33 +60,6 @@ _PLAIN_LINE = re.compile(rb"([a-z_]+):[ ]*([^\s'\"|>&*!%@`{\[#][^#\n]*)?\r?")
 
 _NO_TEXT = ("", "~", "null", "true", "false")
 
-_NOTICES = {
-    "abort": "reason",
-    "session.error": "message",
-    "session.handoff": "summary",
-    "session.info": "message",
-    "session.task_complete": "summary",
-    "session.warning": "message",
-    "skill.invoked": "content",
-    "subagent.failed": "error",
-    "system.message": "content",
-    "system.notification": "content",
-}
-_NO_MESSAGES = frozenset(
-    "assistant.intent assistant.turn_end assistant.turn_start assistant.usage hook.end hook.start"
-    " pending_messages.modified permission.completed permission.requested session.auto_mode_resolved"
-    " session.compaction_start session.context_changed session.idle session.mode_changed session.model_change"
-    " session.plan_changed session.remote_steerable_changed session.resume session.shutdown session.snapshot_rewind"
-    " session.start session.title_changed session.truncation session.usage_checkpoint session.usage_info"
-    " session.workspace_file_changed subagent.completed subagent.configured subagent.deselected subagent.selected"
-    " subagent.started tool.execution_partial_result tool.execution_progress tool.execution_start".split()
-)
-KNOWN = _NO_MESSAGES.union(
-    _NOTICES,
-    "assistant.message assistant.reasoning session.compaction_complete session.usage_record"
-    " tool.execution_complete tool.user_requested user.message".split(),
-)
-"""The types of events that Copilot CLI is known to write; it accepts any event of a type that it does not know."""
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 
 
@@ -286,9 +260,9 @@ class CopilotCliLayout(LogLayout):
         elif kind == "session.compaction_complete":
             words = text_or_none(data.get("summaryContent")) or text_or_none(data.get("error")) or str(kind)
             yield replace(empty, origin=COMPACTION, parts=(Text(words),))
-        elif kind in _NOTICES:
-            yield replace(empty, parts=(Text(text_or_none(data.get(_NOTICES[kind])) or str(kind)),))
-        elif kind not in _NO_MESSAGES:
+        elif kind in NOTICES:
+            yield replace(empty, parts=(Text(text_or_none(data.get(NOTICES[kind])) or str(kind)),))
+        elif kind not in NO_MESSAGES:
             yield _other(record, kind, data, empty)
 
 

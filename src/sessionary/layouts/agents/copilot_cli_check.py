@@ -19,7 +19,7 @@ from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.disk.pid_file import is_running
 from sessionary.errors import SessionaryError
-from sessionary.layouts.agents.copilot_cli import KNOWN
+from sessionary.layouts.agents.copilot_events import KNOWN
 from sessionary.layouts.agents.fields import list_of, object_of
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.base import mended_copy
