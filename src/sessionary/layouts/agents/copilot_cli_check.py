@@ -63,14 +63,15 @@ class CopilotCliCheck(LogCheck):
         if not isinstance(kind, str) or len(self._refused) == MOST_EVENTS:
             return
         if (why := envelope_fault(found.value)) is not None:
-            self._refuse("bad_event", found, f"Copilot CLI refuses an event {kind}: {why}")
+            at = self._at(found, f"Copilot CLI refuses an event {kind}: {why}")
+            self._refused.append(Problem("bad_event", Severity.stops_resume, *at))
         elif self._validate is not None and (why := self._validate(found.value)) is not None:
             words = f"an event {kind} fails the schema of Copilot CLI {self._version}: {why}"
-            self._refuse("refused_event", found, words)
+            self._refused.append(Problem("refused_event", Severity.stops_resume, *self._at(found, words)))
 
-    def _refuse(self, code: str, found: Record, words: str) -> None:
-        at = (self.ref.locator, found.line, found.byte, words, mended_copy(self.ref))
-        self._refused.append(Problem(code, Severity.stops_resume, *at))
+    def _at(self, found: Record, words: str) -> tuple[str, int, int, str, str]:
+        """What a problem states of an event, behind its code and severity."""
+        return self.ref.locator, found.line, found.byte, words, mended_copy(self.ref)
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
