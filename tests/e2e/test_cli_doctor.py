@@ -45,6 +45,17 @@ def agent(capsys: pytest.CaptureFixture[str], kind: str) -> dict[str, Any]:
     return dict(found)
 
 
+def test_what_an_agent_states_reaches_no_terminal_raw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    talk(tmp_path, "one", timedelta(days=29), "\x1b[31m\u202e2.1", text="\x1b]0;title\x07")
+    main(["doctor"])
+    out = capsys.readouterr().out
+    assert "version \\x1b[31m\\u202e2.1" in out
+    assert not {"\x1b", "\x07", "\u202e"} & set(out)
+
+
 def test_what_is_found_of_an_agent(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     talk(home, "one", timedelta(days=1), "2.1.9")
     talk(home, "two", timedelta(days=25), "2.1.112", "Old work")

@@ -47,7 +47,7 @@ def _lines(one: AgentState, now: datetime) -> Iterator[str]:
     yield output.paint(f"{one.kind:12}", "bold") + "  " + _counted(one)
     yield from _below(_where(there))
     if one.versions:
-        first, last = one.versions[0], one.versions[-1]
+        first, last = one_line(one.versions[0]), one_line(one.versions[-1])
         yield from _below(f"version {first}" if first == last else f"versions {first} to {last}")
     if one.retention is not None:
         yield from _below(
@@ -92,7 +92,9 @@ def _below(text: str) -> Iterator[str]:
 def _catalogue_line(state: CatalogueState) -> str:
     if state.path is None:
         return "catalogue     none: the cache folder is missing"
-    what = "missing" if state.size is None else formatting.size(state.size)
+    if state.size is None:
+        return f"catalogue     {one_line(short_path(state.path))}: missing; a list makes it"
+    what = formatting.size(state.size)
     rows = (
         "cannot be read, and is made anew"
         if state.sessions is None
