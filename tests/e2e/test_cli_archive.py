@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
-from sessionary.cli import main
+from sessionary import Workspace
+from sessionary.cli import last_list, main
 from sessionary.cli.app import cli
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import registry
@@ -133,6 +134,18 @@ def test_verify_ends_with_13_where_something_is_damaged(say: Say) -> None:
     assert "archive rm ID" in err
     code, out, _ = say("archive", "verify", "--json")
     assert (code, json.loads(out)["ok"], len(json.loads(out)["damaged"])) == (13, False, 1)
+
+
+def test_a_number_is_a_row_of_the_last_list(say: Say, tmp_path: Path) -> None:
+    assert say("archive", "run")[0] == 0
+    (pi,) = (one.ref for one in Workspace().list() if one.ref.kind == "pi")
+    last_list.remember([pi])
+    restored = document(say, "archive", "restore", "1", "--to", str(tmp_path / "out"))
+    assert restored["id"] == agent_stores.PI
+    assert document(say, "archive", "verify", "1")["sessions"] == 1
+    assert document(say, "archive", "rm", "1", "--yes")["removed"] == [agent_stores.PI]
+    code, _, err = say("archive", "restore", "1")
+    assert (code, "no archived session is called 1" in err) == (10, True)
 
 
 def test_rm_asks_first(say: Say) -> None:

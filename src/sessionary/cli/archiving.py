@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sessionary.cli import changing, formatting, homes, options, output, table
+from sessionary.cli import changing, formatting, homes, last_list, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.targets import report_failure
 from sessionary.cli.text import harmless, one_line, short_path
-from sessionary.errors import Corrupt, SessionaryError
+from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.workspace import KINDS
 from sessionary.workspace.archive import FOREIGN, Archive
 from sessionary.workspace.archive_index import Archived, usual_folder
@@ -37,6 +38,18 @@ def _completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
         return [one.session_id for one in archive.entries() if one.session_id.startswith(begun)]
     except (SessionaryError, OSError):
         return []
+
+
+def _entry(archive: Archive, word: str) -> Archived:
+    """The archived session that a word names: its id, the beginning of that, or the number of a row of a list.
+
+    Raises:
+        NotFound, AmbiguousId: as `Archive.find`.
+    """
+    if last_list.is_number(word) and all(one.session_id != word for one in archive.entries()):
+        with suppress(NotFound):
+            return archive.find(last_list.session(word).session_id)
+    return archive.find(word)
 
 
 def _title_of(entry: Archived) -> str | None:
@@ -151,7 +164,7 @@ def list_command(session: str | None, folder: Path | None, gone: bool) -> int:
     workspace = homes.workspace()
     archive = workspace.archive(folder)
     if session is not None:
-        return _versions(archive, archive.find(session))
+        return _versions(archive, _entry(archive, session))
     left = archive.left()
     rows = [one for one in archive.entries() if one.name in left or not gone]
     documents = (_document(one) | {"source": _source(one, left)} for one in rows)
@@ -220,7 +233,7 @@ def verify_command(sessions: tuple[str, ...], folder: Path | None) -> int:
     """
     archive = homes.workspace(must_exist=False).archive(folder)
     with Progress("verifying", None) as progress:
-        some = [archive.find(word) for word in sessions] if sessions else None
+        some = [_entry(archive, word) for word in sessions] if sessions else None
         found = list(progress.over(archive.verify(some)))
     damaged = [one for one in found if one.faults]
     size = sum(one.size for one in found)
@@ -269,7 +282,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
     as JSON lines, and a database. There is no undo: the written files are printed.
     """
     archive = homes.workspace(must_exist=False).archive(folder)
-    entry = archive.find(session)
+    entry = _entry(archive, session)
     done = archive.restore(entry, to, version=version)
     document = {"id": done.session_id, "kind": entry.kind, "paths": done.paths, "listed": done.listed}
     words = f"{one_line(done.session_id)} restored: {formatting.count(len(done.paths), 'file')}"
@@ -295,7 +308,8 @@ def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool) -> int
     """
     workspace = homes.workspace(must_exist=False)
     archive = workspace.archive(folder)
-    chosen = list({entry.name: entry for entry in map(archive.find, sessions)}.values())
+    entries = (_entry(archive, word) for word in sessions)
+    chosen = list({entry.name: entry for entry in entries}.values())
     left = archive.left()
     if not yes:
         refusal = click.UsageError("rm deletes permanently; without a terminal, add --yes")
