@@ -420,6 +420,35 @@ def test_a_gemini_call_without_a_result_and_a_rewind_to_nothing(mend: Any) -> No
     assert {"orphaned_call", "unknown_rewind"} <= {one.code for one in done.mends}
 
 
+@pytest.mark.parametrize("cut", [0, 40])
+def test_a_compressed_session_that_is_damaged(mend: Any, tmp_path: Path, cut: int) -> None:
+    """What is before the damage is copied; without any record the session is refused, with a remedy."""
+    zstandard = pytest.importorskip("zstandard")
+    records = [CODEX_META, CODEX_ASKED, CODEX_DONE]
+    packer = zstandard.ZstdCompressor().compressobj()
+    data = packer.compress(stored(records)) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    if cut == 0:
+        with pytest.raises(Corrupt) as caught:
+            mend(b"not zstd", "codex", CODEX_FILE + ".zst")
+        assert caught.value.hint == "restore the file from a backup or the archive"
+        return
+    done, before, _, _ = mend(data, "codex", CODEX_FILE + ".zst")
+    assert "bad_zstd" in {one.code for one in before}
+    assert [(one.code, one.what) for one in done.mends] == [
+        ("bad_zstd", "what cannot be decompressed is left out")
+    ]
+    assert done.copy.path.read_bytes() == stored(records)
+
+
+def test_a_file_of_another_format_says_how_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "projects" / "-w" / f"{ID}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\x1f\x8b" + bytes(range(256)))
+    workspace = Workspace({"claude_code": tmp_path / "home"})
+    (found,) = workspace.check(workspace.ref_for_path(path))
+    assert (found.code, found.repair) == ("not_text", "unpack it with `gunzip`")
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "home" / "projects" / "-w" / f"{ID}.jsonl"
     path.parent.mkdir(parents=True)

@@ -134,19 +134,29 @@ def _mend_base(
 def _salvaged(found: MendedCopy, fs: Fs, source: str, before: list[Problem]) -> Mender:
     """The records of a file, also those within damaged lines."""
     from sessionary.layouts.amplifier.salvage import salvage
-    from sessionary.layouts.compressed import decompressed
 
-    is_compressed = source.endswith(".zst")
-    data = b"".join(decompressed(fs, source)) if is_compressed else read_bytes(fs, source) or b""
+    data = _unpacked(found, fs, source) if source.endswith(_COMPRESSED) else read_bytes(fs, source) or b""
     done = salvage(data)
     codes = {one.line: one.code for one in before if one.path == source and one.code in CODES}
     found.mends += [Mend(codes.get(fix.line, fix.code), fix.line, fix.what) for fix in done.fixes]
     found.lost = sum(fix.lost for fix in done.fixes)
     lines = [Line(value, raw) for raw, value in zip(done.lines, done.values, strict=True)]
-    if data and not lines:
+    if not lines and (data or found.mends):
         hint = "restore the file from a backup or the archive"
         raise Corrupt("no record in it can be read", path=source, session=found.ref.session_id, hint=hint)
     return Mender(found.ref.kind, found.ref.session_id, lines)
+
+
+def _unpacked(found: MendedCopy, fs: Fs, source: str) -> bytes:
+    """The text of a compressed file; if it is damaged, what is before that."""
+    from sessionary.layouts.compressed import Damaged, decompressed
+
+    pieces = list[bytes]()
+    try:
+        pieces.extend(decompressed(fs, source))
+    except Damaged:
+        found.mends.append(Mend("bad_zstd", None, "what cannot be decompressed is left out"))
+    return b"".join(pieces)
 
 
 def _mend(

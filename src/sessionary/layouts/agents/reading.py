@@ -210,11 +210,13 @@ class AgentLayout:
 def _with_remedy(item: Problem, ref: SessionRef) -> Problem:
     """The problem; one of a line gets the remedy of a file that only its agent may write.
 
-    A lone surrogate is legal JSON, but every provider refuses the text that holds it.
+    A lone surrogate is legal JSON, but every provider refuses the text that holds it. A file of another format has no
+    line to repair, and its problem says how to convert it.
     """
     if item.code == "lone_surrogate":
         item = item._replace(severity=Severity.stops_resume)
-    return item._replace(repair=mended_copy(ref)) if item.severity > Severity.note else item
+    is_of_line = item.severity > Severity.note and item.code != "not_text"
+    return item._replace(repair=mended_copy(ref)) if is_of_line else item
 
 
 def setting(fs: Fs, path: str, *keys: str) -> Any:
