@@ -502,6 +502,27 @@ def test_a_locked_catalogue_is_done_without(home: Path, cache: Path, listed: Lis
     assert set(listed()) == set(remembered(home, cache)) == {"one", "two"}
 
 
+def test_a_locked_catalogue_is_waited_for_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every kind of sessions would wait for it again."""
+    agent_stores.enter(tmp_path, monkeypatch)
+    agent_stores.make(tmp_path)
+    before = {one.ref for one in Workspace(cache=str(cache)).summaries()}
+    opened, connect = list[str](), store.connect
+
+    def counted(path: str, *, make: bool = False) -> sqlite3.Connection:
+        opened.append(path)
+        return connect(path, make=make)
+
+    monkeypatch.setattr(store, "connect", counted)
+    with closing(sqlite3.connect(only_file(cache), isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        assert {one.ref for one in Workspace(cache=str(cache)).summaries()} == before
+    assert len(opened) == 1
+    assert len({ref.kind for ref in before}) > 5
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(home: Path, tmp_path: Path) -> None:
     make(home, "one")
     (tmp_path / "file").touch()

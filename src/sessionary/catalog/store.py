@@ -13,6 +13,7 @@ import math
 import os
 import sqlite3
 import sys
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
@@ -41,6 +42,9 @@ VERSION = 9
 FILE = "catalogue.db"
 WAIT = 0.5
 """Seconds to wait for a lock; a list does without the catalogue rather than wait longer."""
+
+PAUSE = 10.0
+"""Seconds in which a catalogue that was locked is not tried again: each layout would wait for it."""
 
 _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 """Problems that may go without a change of the files: who asks, or the clock, decides about them."""
@@ -112,6 +116,7 @@ class Catalog:
 
     def __init__(self, folder: str | None) -> None:
         self.path: str | None = None if folder is None else os.path.join(folder, FILE)
+        self._locked_until = 0.0
 
     def summaries(self, layout: Layout) -> Iterator[Summary]:
         """The summary of every session of a layout, in no order; reads only those that changed.
@@ -217,13 +222,13 @@ class Catalog:
 
     def _load(self, layout: Layout, place: str | None = None) -> dict[str, _Row]:
         """The stored rows of the sessions of a layout, or of the one at a place, by place."""
-        if self.path is None or not os.path.exists(self.path) or not _is_text(place or ""):
+        if (path := self._usable) is None or not os.path.exists(path) or not _is_text(place or ""):
             return {}
         where, key = "kind = ? AND home = ?", [layout.name, _home(layout)]
         if place is not None:
             where, key = f"{where} AND place = ?", [*key, place]
         try:
-            with closing(connect(self.path)) as connection:
+            with closing(connect(path)) as connection:
                 problems: dict[str, list[Problem]] = {}
                 found = connection.execute(
                     f"SELECT {_OF_PROBLEMS} FROM problems WHERE {where} ORDER BY place, number", key
@@ -245,11 +250,11 @@ class Catalog:
 
     def known_times(self, layout: Layout) -> dict[str, KnownTime]:
         """When each session of a layout changed last, by place; to order them, so the checksums are not compared."""
-        if self.path is None or not os.path.exists(self.path):
+        if (path := self._usable) is None or not os.path.exists(path):
             return {}
         statement = "SELECT place, fingerprint, updated FROM sessions WHERE kind = ? AND home = ? AND updated NOT NULL"
         try:
-            with closing(connect(self.path)) as connection:
+            with closing(connect(path)) as connection:
                 return {
                     place: KnownTime(fingerprint, datetime.fromisoformat(updated).timestamp())
                     for place, fingerprint, updated in connection.execute(
@@ -279,10 +284,10 @@ class Catalog:
 
     def _store(self, kind: str, home: str, read: list[_Read], gone: list[str]) -> bool:
         """Store the sessions that were read, and drop those that are gone; False if that failed."""
-        if self.path is None:
+        if (path := self._usable) is None:
             return False
         try:
-            with closing(connect(self.path, make=True)) as connection:
+            with closing(connect(path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 places = (*gone, *(one.row.summary.ref.locator for one in read))
                 keys = [(kind, home, place) for place in places if _is_text(place)]
@@ -298,12 +303,19 @@ class Catalog:
             return False
         return True
 
+    @property
+    def _usable(self) -> str | None:
+        """Its path; None without a cache folder, and for some seconds after another process held its lock too long."""
+        return self.path if time.monotonic() >= self._locked_until else None
+
     def _give_up(self, error: Exception) -> None:
         """Do without the catalogue; delete one that is damaged or of another version."""
         import logging  # here, since a list that has nothing to report should not wait for it
 
         logging.getLogger(__name__).debug("the catalogue is not used: %s", error)
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & 0xFF == sqlite3.SQLITE_BUSY:
+            self._locked_until = time.monotonic() + PAUSE
         if self.path is not None and not isinstance(error, OSError) and code in _UNUSABLE:
             for suffix in ("", "-journal"):
                 with suppress(OSError):
