@@ -13,6 +13,7 @@ from sessionary.cli.text import cells
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.layouts.amplifier.project_paths import project_paths
 from tests.e2e.driving import Result, Run, lines, put
+from tests.support import agent_stores
 
 A, B, C = (f"{digit}0000000-0000-4000-8000-000000000001" for digit in "abc")
 FEATURE = "a-feature-with-a-long-name-2026-01-02"
@@ -86,6 +87,41 @@ def test_a_list_shows_what_is_asked_for_in_the_order_that_is_asked_for(
 def test_a_list_says_how_many_the_limit_leaves_out(run: Run) -> None:
     assert "1 more session: raise --limit to show them" in run("list", "-n", "2").err
     assert "No sessions match these filters (3 in total)." in run("list", "--kind", "work").err
+
+
+def test_the_end_of_a_name_finds_every_project_that_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A project whose folder has just that name, as with Gemini CLI, does not hide the others."""
+    agent_stores.enter(tmp_path, monkeypatch)
+    agent_stores.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def kinds(word: str) -> set[str]:
+        code = main(["list", "--project", word, "--json"])
+        return {row["kind"] for row in json.loads(capsys.readouterr().out)} if code == 0 else set()
+
+    everywhere = {"claude_code", "codex", "copilot_cli", "pi", "qwen", "vscode_chat"}
+    assert kinds("app") >= everywhere | {"gemini"}
+    assert kinds("u/app") >= everywhere
+    assert "gemini" not in kinds("u/app")
+    assert kinds("/home/u/app") >= everywhere
+    assert main(["list", "--project", "nowhere"]) == 10
+    err = capsys.readouterr().err
+    assert "  /home/u/app\n" in err
+    assert "give one of these, or the end of its name" in err
+
+
+@pytest.mark.parametrize("kind", ["claude_code", "codex", "copilot_cli", "pi", "qwen", "vscode_chat"])
+def test_the_hits_of_a_search_name_the_folder_that_the_session_states(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent_stores.enter(tmp_path, monkeypatch)
+    agent_stores.make(tmp_path)
+    assert main(["search", "Fix", "--kind", kind, "--top-level"]) == 0
+    headings = [line for line in capsys.readouterr().out.splitlines() if line and line[0] != " "]
+    assert headings
+    assert {line.split()[-1] for line in headings} == {"/home/u/app"}
 
 
 def test_projects_are_called_by_their_path(run: Run, tmp_path: Path) -> None:

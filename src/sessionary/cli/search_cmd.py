@@ -14,7 +14,7 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import of_project, project_names, report_failure
+from sessionary.cli.targets import of_project, project_name, project_names, report_failure
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -192,8 +192,8 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
         if hit.ref.locator != last:
             if last is not None:
                 output.line()
-            project = projects.get(hit.ref.project, "") if hit.ref.project else ""
-            output.lines(_title(_name_of(workspace, hit.ref), project))
+            project = _folder_of(workspace, hit.ref) or (hit.ref.project and projects.get(hit.ref.project))
+            output.lines(_title(_name_of(workspace, hit.ref), project or ""))
             last = hit.ref.locator
         output.lines(_hit_lines(hit, short.get(hit.ref, hit.ref.session_id), now))
         output.flush()
@@ -204,6 +204,14 @@ def _name_of(workspace: Workspace, ref: SessionRef) -> str:
         return workspace.title(ref) or ref.session_id
     except SessionaryError:
         return ref.session_id
+
+
+def _folder_of(workspace: Workspace, ref: SessionRef) -> str | None:
+    try:
+        folder = workspace.folder(ref)
+    except SessionaryError:
+        return None
+    return folder and project_name(folder)
 
 
 def _title(title: str, project: str) -> Iterator[str]:

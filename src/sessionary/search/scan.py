@@ -50,7 +50,7 @@ class Query(Struct, frozen=True):
     Attributes:
         needles: the message contains all of these, each in any of its texts.
         roles: it has one of these roles; ``person``: the user wrote it.
-        tools: it calls one of these tools; only the arguments are then searched.
+        tools: it calls one of these tools, in any case; only the arguments are then searched.
         parts: search only these texts; see `Piece`.
         since: it is at or after this time.
         until: it is before this time.
@@ -155,8 +155,9 @@ class Search:
         self._query = query
         self._stopped = Event()
         self._redaction = redaction
+        self._tools = frozenset(name.casefold() for name in query.tools)
         # A call without a tool name is shown as "?", which is not in the file.
-        tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
+        tools = [Needle(name) for name in query.tools if len(query.tools) == 1 and name != "?"]
         self._alternatives = [
             Alternative((*query.needles, *one.wanted), one.unwanted)
             for one in query.alternatives or (Alternative(()),)
@@ -257,7 +258,7 @@ class Search:
             pass  # a session without a conversation, or moved to the trash meanwhile
         except StorageFailed as error:
             path, message = error.path or target.ref.locator, f"cannot be read: {reason_of(error)}"
-            remedy = "check its owner and mode"
+            remedy = error.hint or "check its owner and mode"
             found = Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
             self._note(target, [found])
 
@@ -345,7 +346,7 @@ class Search:
         """Yield the texts to search."""
         query = self._query
         for piece in pieces(message, failed=query.errors):
-            if query.tools and not (piece.part == CALL and piece.tool in query.tools):
+            if query.tools and not (piece.part == CALL and (piece.tool or "").casefold() in self._tools):
                 continue
             if not query.parts or piece.part in query.parts:
                 yield piece

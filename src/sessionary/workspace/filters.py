@@ -80,11 +80,13 @@ def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:
         wanted |= {path_slug(path), project_slug(Path(path))}
     names = [_names(one) for one in found]
     exact = [one for one, called in zip(found, names, strict=True) if called & wanted]
-    end = "-" + word.casefold().strip("-")
-    return exact or [
+    if exact and (len(wanted) > 1 or word.startswith("-")):
+        return exact
+    end = "-" + path_slug(word).casefold().strip("-")
+    return [
         one
         for one, called in zip(found, names, strict=True)
-        if any(name.casefold().endswith(end) for name in called)
+        if word in called or any(name.casefold().endswith(end) for name in called)
     ]
 
 

@@ -213,6 +213,15 @@ class Sessions:
 
         return self._labels.of(ref).name or title_of(self.layout_of(ref), ref)
 
+    def folder(self, ref: SessionRef) -> str | None:
+        """The folder that the agent of a session worked in, without reading the whole session; None if it is unknown.
+
+        Raises:
+            NotFound: the session is gone.
+        """
+        header = Unread(self.layout_of(ref), ref, b"", None).header()
+        return None if header is None else header.cwd
+
     def find(
         self,
         name: str,
@@ -579,8 +588,8 @@ def _no_project(word: str, known: Iterable[str]) -> NotFound:
     return NotFound(
         f"no project named {word}",
         details={"matches": matches[:_SHOWN], "count": len(matches)},
-        hint=("there is 1 project" if len(matches) == 1 else f"there are {len(matches)} projects")
-        + (f"; the first {_SHOWN} are shown" if matches[_SHOWN:] else ""),
+        hint="give one of these, or the end of its name"
+        + (f"; the first {_SHOWN} of {len(matches):,} are shown" if matches[_SHOWN:] else ""),
     )
 
 

@@ -230,6 +230,8 @@ def test_tools(put: Put) -> None:
     assert indexes(query("race", tools=frozenset({"bash"})), place) == [0]
     assert indexes(query(tools=frozenset({"bash"})), place) == [0, 1]
     assert indexes(query("race", tools=frozenset({"bash", "read"})), place) == [0, 2]
+    assert indexes(query(tools=frozenset({"BASH"})), place) == [0, 1]
+    assert indexes(query("race", tools=frozenset({"Bash", "Read"})), place) == [0, 2]
 
 
 def test_a_call_that_names_no_tool(put: Put) -> None:
