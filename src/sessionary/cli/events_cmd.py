@@ -19,9 +19,11 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.targets import resolve
 from sessionary.cli.text import cells, column, fit, harmless, one_line
+from sessionary.errors import NotFound
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
 from sessionary.layouts.base import Capability
+from sessionary.model import SessionRef
 from sessionary.workspace import documents
 
 VALUE = 200
@@ -83,6 +85,13 @@ def events_command(
     if levels:
         wanted["level"] = levels
     reader = workspace.events(found)
+    if isinstance(found, SessionRef) and not os.path.exists(reader.path):
+        raise NotFound(
+            f"{found.session_id} has no event log",
+            session=found.session_id,
+            path=reader.path,
+            hint=f"`{formatting.command('show', found.session_id)}` prints the messages",
+        )
     if how == "summary" or how == "cost":
         size = os.path.getsize(reader.path) if os.path.exists(reader.path) else 0
         with Progress("reading events", size) as progress:

@@ -196,12 +196,15 @@ OS_FS: Fs = OsFs()
 _HINTS = {
     errno.ENOSPC: "the disk is full: free some space and try again",
     errno.EDQUOT: "your disk quota is used up: free some space and try again",
-    errno.EROFS: "the file system is mounted read-only",
+    errno.EROFS: "the file system is mounted read-only: use a folder on another one",
     errno.EACCES: "permission denied: check owner and mode of the file and of its folder",
     errno.EPERM: "permission denied: check owner and mode of the file and of its folder",
     errno.EIO: "the device reports an I/O error: check the disk before going on",
     errno.ENAMETOOLONG: "the name is longer than this file system allows",
     errno.ENOTDIR: "a file is in the place of a folder: move it away, or choose another path",
+    errno.ELOOP: "its symbolic link leads to itself: remove the link",
+    errno.ESPIPE: "remove it, or move it elsewhere",
+    errno.ENXIO: "remove it, or move it elsewhere",
     errno.EMFILE: "this process has too many files open: raise its limit (ulimit -n)",
 }
 

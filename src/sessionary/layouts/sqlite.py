@@ -123,5 +123,7 @@ class Database:
         return StorageFailed(
             f"the database {self.path} cannot be read: {error}",
             path=self.path,
-            hint="check its owner and mode",
+            hint="check its owner and mode"
+            if code != sqlite3.SQLITE_ERROR
+            else "it lacks what its program creates: start that program, or restore a backup",
         )
