@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sessionary.workspace import Workspace
-from tests.support.agent_files import write_lines
+from tests.support.agent_files import copilot_id, write_lines
 from tests.support.cursor_files import Chat, Editor
 from tests.unit.layouts.agents import test_claude_code as claude
 from tests.unit.layouts.agents import test_codex as codex
@@ -223,7 +223,7 @@ def copilot_(home: Path, plant: Planted) -> None:
         copilot.event("tool.execution_complete", 4, toolCallId="t1", success=True, result={"content": plant("result")}),
         copilot.event("session.compaction_complete", 5, summaryContent=plant("summary")),
         copilot.event("user.message", 6, content=plant("rewound")),
-        copilot.event("session.snapshot_rewind", 7, upToEventId="e6"),
+        copilot.event("session.snapshot_rewind", 7, upToEventId=copilot_id(6)),
     ]  # fmt: skip
     folder = home / "session-state" / copilot.ID
     write_lines(folder / "events.jsonl", *talk)

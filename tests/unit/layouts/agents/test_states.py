@@ -101,7 +101,7 @@ KINDS: dict[str, tuple[str, list[dict[str, Any]], Callable[[int], Records], tupl
         f"session-state/{copilot.ID}/events.jsonl",
         [copilot.START],
         of_copilot,
-        ("id", "parentId"),
+        (),
     ),
     "gemini": ("tmp/a/chats/session-2026-03-01T09-00-3f0c81d2.jsonl", [META], of_gemini, ("id",)),
     "pi": (
