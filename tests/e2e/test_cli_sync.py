@@ -695,7 +695,7 @@ def test_the_demo_needs_no_database(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Two machines, with a store in memory between them")
+    assert done.stdout.startswith("Two machines, with a folder between them")
     assert "No line is lost, none is doubled." in done.stdout
 
 
