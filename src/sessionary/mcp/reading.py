@@ -94,7 +94,7 @@ class Reading:
         shown = [one for one in chosen if sub_agents or not one.nested]
         if len(shown) < len(chosen):
             hidden = len(chosen) - len(shown)
-            notes.append(f"{hidden:,} sessions of sub-agents are not listed: sub_agents=true lists them")
+            notes.append(f"sub-agents not listed: {hidden:,} (sub_agents=true lists them)")
         page = answers.page(map(call.listed, shown[_natural("skip", skip) :]), tokens, LONGEST_TEXT)
         if page.more:
             rest = len(shown) - skip - len(page.items)
@@ -156,7 +156,7 @@ class Reading:
             )
         closed = sum(one.code == "unreadable_file" for one in hits.stats.problems)
         if closed:
-            notes.append(f"{closed:,} files cannot be read and were not searched: check_session names them")
+            notes.append(f"unreadable files, not searched: {closed:,} (check_session names them)")
         return Answer({"hits": page.items, "sessions": hits.sessions}, notes)
 
     def read_session(
