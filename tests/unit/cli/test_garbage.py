@@ -59,9 +59,9 @@ def test_what_follows_a_session_does_and_what_shows_it_does_not(
     found: list[bool] = []
     summary = Workspace.summary
 
-    def noted(workspace: Workspace, ref: SessionRef) -> Summary:
+    def noted(workspace: Workspace, ref: SessionRef, *, at_most: int | None = None) -> Summary:
         found.append(gc.isenabled())
-        return summary(workspace, ref)
+        return summary(workspace, ref, at_most=at_most)
 
     def interrupted(*_: object, **__: object) -> Iterator[Message]:
         found.append(gc.isenabled())

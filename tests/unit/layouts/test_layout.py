@@ -613,7 +613,7 @@ def test_not_every_folder_is_a_session(tmp_path: Path) -> None:
     assert AmplifierLayout(tmp_path).ref_for_path(tmp_path / "passwd") is None
     with pytest.raises(NotFound, match="there is no session in") as caught:
         Workspace(tmp_path).ref_for_path(tmp_path)
-    assert "holds a transcript.jsonl, metadata.json or events.jsonl" in str(caught.value.hint)
+    assert "name the file or folder of one session" in str(caught.value.hint)
 
 
 # Entries and parts
