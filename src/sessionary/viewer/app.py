@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
@@ -84,11 +85,13 @@ class Viewer:
     async def sessions(self, request: Request) -> Response:
         """The rows of the list that changed after the version ``since``, as lines of JSON.
 
-        The head has those of the keys ``first``, with commas between them.
+        The head has those of the keys ``first``, with commas between them. ``most`` is the largest number of rows.
         """
-        since, first = number_of(request, "since", 0), request.query_params.get("first", "").split(",")
+        since, most = number_of(request, "since", 0), number_of(request, "most", sys.maxsize)
+        first = request.query_params.get("first", "").split(",")
         head, rows = await run_in_threadpool(self._library.listed, since, first)
-        return StreamingResponse(lines(head | {"read_only": self._read_only}, rows), media_type=_LINES)
+        head["read_only"] = self._read_only
+        return StreamingResponse(lines(head, rows[:most]), media_type=_LINES)
 
     async def read(self, request: Request) -> Response:
         """Keep that a session is open, or that all sessions are read."""

@@ -1,4 +1,4 @@
-"""The list as lines of JSON: a head, then rows in groups. The first group fills a screen, so that it is drawn early."""
+"""The list as lines of JSON: a head, then rows in groups."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sessionary.model import Summary
 from sessionary.workspace import documents
 from sessionary.workspace.prices import Prices
 
-FIRST, FURTHER = 60, 250
-"""Rows in the first group and in all others."""
+GROUP = 250
+"""Rows in a group."""
 
 _UNSHOWN = ("agent", "path", "turn_count", "stated_cost", "unpriced")
 
@@ -35,7 +35,5 @@ def row_of(key: str, summary: Summary, prices: Prices) -> dict[str, Any]:
 def lines(head: dict[str, Any], rows: Sequence[bytes]) -> Iterator[bytes]:
     """The lines: the head, then arrays of rows, which are given as JSON."""
     yield msgspec.json.encode(head) + b"\n"
-    start, size = 0, FIRST
-    while start < len(rows):
-        yield b"[" + b",".join(rows[start : start + size]) + b"]\n"
-        start, size = start + size, FURTHER
+    for start in range(0, len(rows), GROUP):
+        yield b"[" + b",".join(rows[start : start + GROUP]) + b"]\n"

@@ -15,7 +15,7 @@ const painted = () => new Promise((done) => { requestAnimationFrame(() => setTim
 const pause = () => new Promise((done) => setTimeout(done));
 
 export class SessionList {
-  // open(key) shows a session; asked is the answer with the first rows.
+  // open(key) shows a session; asked resolves to the head of the list and its first rows.
   constructor(open, asked) {
     this.open = open;
     this.asked = asked;
@@ -31,24 +31,22 @@ export class SessionList {
     byId("list").addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  // Resolves when the first rows are drawn; `whole` when all are.
-  load() {
-    return new Promise((resolve, reject) => {
-      this.whole = this.read(resolve);
-      this.whole.catch(reject);
-    });
+  // Resolves when the first rows are drawn; `whole` when all are, which are asked for when the first ones are painted.
+  async load() {
+    const { rows, head } = await this.asked;
+    this.wanted = new Map(head.wanted.map((row) => [row.key, prepare(row, Date.now())]));
+    this.take(rows.map((row) => this.wanted.get(row.key) ?? prepare(row, Date.now())), head, rows.length < head.total);
+    this.whole = painted().then(() => this.read());
+    this.whole.catch(() => {}); // who loads the list reports it
   }
 
-  async read(shown = () => {}) {
-    const since = this.version, first = !this.rows.length;
-    const rows = [], now = Date.now(), answer = this.asked ?? ask(`/api/sessions?since=${since}`);
-    let head = null, began = 0;
-    this.asked = undefined;
-    await lines(await answer, async (found) => {
-      if (!head) { head = found; this.wanted = new Map(head.wanted.map((row) => [row.key, prepare(row, now)])); return; }
-      for (const row of found) rows.push(this.wanted.get(row.key) ?? prepare(row, now));
-      if (first && rows.length === found.length) { this.take(rows.slice(), head, rows.length < head.total); shown(); await painted(); began = performance.now(); }
-      else if (performance.now() - began > SLICE) { await pause(); began = performance.now(); }
+  async read() {
+    const since = this.version, rows = [], now = Date.now();
+    let head = null, began = performance.now();
+    await lines(await ask(`/api/sessions?since=${since}`), async (found) => {
+      if (!head) { head = found; return; }
+      for (const row of found) rows.push(this.asKnown(prepare(row, now), since));
+      if (performance.now() - began > SLICE) { await pause(); began = performance.now(); }
     });
     if (this.more) await pause();
     const all = since ? this.merged(rows, now) : rows;
@@ -56,7 +54,12 @@ export class SessionList {
     this.wanted.clear();
     this.take(all, head, false);
     document.body.classList.add("complete");
-    shown();
+  }
+
+  // The first rows, and those of the address, stay the same objects: an open session has one.
+  asKnown(row, since) {
+    const known = since ? null : this.byKey.get(row.key);
+    return known ? Object.assign(known, row) : row;
   }
 
   merged(rows, now) {

@@ -2,7 +2,7 @@
 import { byId, el, failed, plural, withCode } from "./dom.js";
 import { SessionList } from "./list.js";
 import { Search } from "./search.js";
-import { rows } from "./start.js";
+import { first } from "./start.js";
 
 const SOON = 100; // milliseconds from the whole list, and the session, to the loading of what else may be opened
 const SESSION = ["session", "agents", "find", "head", "images", "item", "live", "toolbar"]; // all are asked for at once
@@ -163,7 +163,7 @@ async function listed() {
 async function begin() {
   window.addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
   missing()?.catch(() => {}); // while the list is read
-  list = new SessionList((key) => (location.hash = `#/s/${key}`), rows);
+  list = new SessionList((key) => (location.hash = `#/s/${key}`), first);
   byId("theme").addEventListener("click", theme);
   byId("help").addEventListener("click", showKeys);
   try { await list.load(); } catch (error) { askForLink(error); return; }

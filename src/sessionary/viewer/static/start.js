@@ -5,7 +5,15 @@ const theme = localStorage["sessionary-theme"];
 if (theme) document.documentElement.dataset.theme = theme;
 takeToken();
 
-// The sessions that the address names come first, so that a link to one does not wait for the list.
+// A screen of rows comes first, with the sessions that the address names: a link to one does not wait for the list.
+const MOST = 60;
 const wanted = /^#\/(?:s|charts|diff)\/(\w+)(?:\/(\w+))?/.exec(location.hash)?.slice(1).filter(Boolean) ?? [];
-export const rows = ask(`/api/sessions?first=${wanted}`);
-rows.catch(() => {}); // the list reports it
+
+async function asked() {
+  const answer = await ask(`/api/sessions?first=${wanted}&most=${MOST}`);
+  const [head, ...groups] = (await answer.text()).trim().split("\n").map((line) => JSON.parse(line));
+  return { head, rows: groups.flat() };
+}
+
+export const first = asked();
+first.catch(() => {}); // the list reports it
