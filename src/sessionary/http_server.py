@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from types import FrameType
 
 import uvicorn
+
+from sessionary.loopback import HOST
+
+
+def listen(port: int) -> socket.socket:
+    """A socket that listens on this machine only; port 0 chooses a free one.
+
+    Raises:
+        OSError: the port is taken, or reserved.
+    """
+    # asyncio sends what is written at once only if the socket names its protocol; else the system may hold back the
+    # body of an answer until the head is acknowledged, which takes a browser 40 ms.
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((HOST, port))
+        found.listen()  # until then another process could bind the same port
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 class SleepingServer(uvicorn.Server):

@@ -164,7 +164,7 @@ def test_what_http_refuses(home: Path) -> None:
 
 
 def test_http_listens_on_this_machine_only(home: Path) -> None:
-    from sessionary.mcp.http import listen
+    from sessionary.http_server import listen
 
     with listen(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"

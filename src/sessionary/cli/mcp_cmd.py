@@ -77,11 +77,12 @@ def _serve_http(server: object, port: int) -> None:
     """Serve with a new token, whose file is removed at the end."""
     from mcp.server import MCPServer
 
+    from sessionary import http_server
     from sessionary.mcp import http
 
     assert isinstance(server, MCPServer)
     try:
-        listener = http.listen(port)
+        listener = http_server.listen(port)
     except OSError as error:
         hint = "give another port, or 0 for a free one"
         raise Invalid(f"port {port} cannot be used: {error.strerror}", operation="mcp", hint=hint) from None

@@ -30,20 +30,11 @@ Send = Callable[[Scope], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def listen(port: int) -> socket.socket:
-    """A socket that listens on this machine only; port 0 chooses a free one.
-
-    Raises:
-        OSError: the port is taken, or reserved.
-    """
-    return socket.create_server((HOST, port))
-
-
 def serve(server: MCPServer, listener: socket.socket, token: str) -> None:
     """Serve until the process is interrupted.
 
     Args:
-        listener: see `listen`.
+        listener: see `http_server.listen`.
         token: what each request must bear.
     """
     port = listener.getsockname()[1]

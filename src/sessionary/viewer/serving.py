@@ -15,9 +15,9 @@ from threading import Thread
 import uvicorn
 from starlette.applications import Starlette
 
+from sessionary import http_server
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists, Invalid, StorageFailed
-from sessionary.http_server import SleepingServer
 from sessionary.loopback import HOST
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library
@@ -39,24 +39,12 @@ def listen(port: int | None) -> socket.socket:
         StorageFailed: the port is in use, or may not be opened.
     """
     try:
-        return _bound(PORT if port is None else port)
+        return http_server.listen(PORT if port is None else port)
     except OSError as error:
         if port is None:
-            return _bound(0)
+            return http_server.listen(0)
         hint = "choose another one, or leave out --port"
         raise StorageFailed(f"port {port}: {error.strerror}", operation="serve", hint=hint) from error
-
-
-def _bound(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((HOST, port))
-        found.listen()  # until then another process could bind the same port
-    except BaseException:
-        found.close()
-        raise
-    return found
 
 
 def listen_at(path: Path) -> socket.socket:
@@ -157,7 +145,7 @@ def serve(
         server.run(sockets=[bound])
 
 
-class _Server(SleepingServer):
+class _Server(http_server.SleepingServer):
     """Calls a function once it listens, and ends the open streams when it is to end."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette, started: Callable[[], None]) -> None:

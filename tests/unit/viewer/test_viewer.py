@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from sessionary import BrainstormStore, FeatureStore, WorkStore
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.model import SessionRef
-from sessionary.viewer import finding, listing, transcript
+from sessionary.viewer import finding, transcript
 from sessionary.viewer.app import viewer_app
 from sessionary.viewer.library import Library, Place
 from sessionary.workspace import Workspace
@@ -120,24 +120,15 @@ def test_the_list_has_every_session_with_its_health(client: TestClient, tmp_path
     assert rows["b-torn"]["health"] == "lost_data"
 
 
-def test_the_first_rows_of_a_long_list_come_by_themselves(client: TestClient, tmp_path: Path) -> None:
-    for number in range(listing.FIRST + 5):
-        write(
-            tmp_path,
-            f"s{number:03}",
-            [
-                {
-                    "role": "user",
-                    "content": "x",
-                    "timestamp": f"2026-11-01T10:{number // 60:02}:{number % 60:02}Z",
-                }
-            ],
-        )
-    _, first, rest = map(json.loads, client.get("/api/sessions").text.splitlines())
-    assert [len(first), len(rest)] == [listing.FIRST, 5]
-    assert [row["id"] for row in first + rest] == [
-        f"s{number:03}" for number in reversed(range(listing.FIRST + 5))
-    ]
+def test_no_more_rows_than_asked_for_the_newest_first(client: TestClient, tmp_path: Path) -> None:
+    for number in range(5):
+        said = {"role": "user", "content": "x", "timestamp": f"2026-11-01T10:00:{number:02}Z"}
+        write(tmp_path, f"s{number}", [said])
+    head, *groups = map(json.loads, client.get("/api/sessions?most=2").text.splitlines())
+    assert head["total"] == 5
+    assert [row["id"] for group in groups for row in group] == ["s4", "s3"]
+    _, *groups = map(json.loads, client.get("/api/sessions").text.splitlines())
+    assert sum(map(len, groups)) == 5
 
 
 def test_a_long_list_is_compressed_and_its_first_rows_do_not_wait_for_the_last() -> None:
