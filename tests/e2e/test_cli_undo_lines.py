@@ -14,7 +14,7 @@ from tests.e2e.every_command import CALLS, UNCHANGING, commands, running
 CHANGING = [(name, command) for name, command in commands() if name not in UNCHANGING]
 NOTHING_TO_DO = {"feature migrate"}
 """What has nothing to do in a home of the present format."""
-_NO_WAY_BACK = re.compile(r"no undo|only undo")
+_NO_WAY_BACK = re.compile(r"cannot be undone|only undo")
 
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*one, id=one[0]) for one in CHANGING])

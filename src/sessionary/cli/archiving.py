@@ -87,7 +87,7 @@ def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path 
     """Choose which sessions are archived, and where. `sessionary archive run` archives them.
 
     By default, the sessions of all projects and of all agents except Amplifier are archived. The choice is stored
-    in archive.json in the configuration folder. There is no undo: --replace discards the choice.
+    in archive.json in the configuration folder. This cannot be undone: --replace discards the choice.
     """
     usual = usual_folder()
     if replace and folder is None and usual is not None:
@@ -122,7 +122,7 @@ def run_command(folder: Path | None) -> int:
     The files of a session and of its sub-agents are copied byte for byte; from a session in a database, the rows
     are copied. Sources are only read; files with credentials are not copied. A file that was rewritten or
     shortened becomes a new version, and all versions are kept. A run may be interrupted at any time, and two runs
-    exclude each other. There is no undo: `sessionary archive rm` removes a session from the archive.
+    exclude each other. This cannot be undone: `sessionary archive rm` removes a session from the archive.
 
     Exit code 3: some sessions could not be archived.
     """
@@ -279,7 +279,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
     The longest version is restored by default. If one of its files exists, nothing is written. The files get new
     times, so that the agent does not delete them at once. Without --to they are written into the store of the
     agent, which is possible if each session is a separate file. For a session in a database, --to writes its rows
-    as JSON lines, and a database. There is no undo: the written files are printed.
+    as JSON lines, and a database. This cannot be undone: the written files are printed.
     """
     archive = homes.workspace(must_exist=False).archive(folder)
     entry = _entry(archive, session)
@@ -302,7 +302,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
 @options.flag("--yes", help="Do not ask for confirmation.")
 @options.json_result
 def rm_command(sessions: tuple[str, ...], folder: Path | None, yes: bool) -> int:
-    """Remove sessions from the archive, with all versions. There is no undo.
+    """Remove sessions from the archive, with all versions. This cannot be undone.
 
     A session whose source is present is archived again by the next run.
     """

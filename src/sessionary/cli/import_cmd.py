@@ -37,7 +37,7 @@ def import_command(files: Sequence[Path]) -> int:
 
     FILE is an ATIF trajectory, an STS trace, or the database of a framework. All commands then read them
     (`sessionary list --kind records`), and the stores of this package continue those of frameworks. FILE is not
-    changed. Import it again to add what is new; nothing is stored twice. There is no undo: the sessions are new
+    changed. Import it again to add what is new; nothing is stored twice. This cannot be undone: the sessions are new
     files, which `sessionary list --json` names.
 
     Exit code 3: something was left out.

@@ -57,7 +57,7 @@ def trash_command(
     Their forks and the sessions of their sub-agents stay. The trash is never emptied automatically. Of the sessions
     of a project, only brainstorms that have ended can be moved; `sessionary feature archive` does that with a feature.
 
-    Undo: `sessionary undo ID`; the command is printed. There is no undo of --empty.
+    Undo: `sessionary undo ID`; the command is printed. --empty cannot be undone.
     """
     _one_job(sessions, list_, empty, older_than, yes)
     if output.wants("jsonl") and not list_:

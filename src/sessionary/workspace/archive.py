@@ -288,7 +288,7 @@ class Archive:
         return kind in _RELISTED
 
     def remove(self, entry: Archived) -> None:
-        """Remove a session from the archive, with all of its versions. There is no undo.
+        """Remove a session from the archive, with all of its versions. This cannot be undone.
 
         Durability: it is gone after a power cut, too, when this returns. If this does not return, the session is there
         or gone, and a second call removes the rest.

@@ -876,7 +876,7 @@ class Workspace(Sessions):
         return changes.trashed(self.trashing())
 
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
-        """Permanently delete these sessions of the trash; return those that existed. There is no undo.
+        """Permanently delete these sessions of the trash; return those that existed. This cannot be undone.
 
         The remembered ends of their hash chains are forgotten.
 

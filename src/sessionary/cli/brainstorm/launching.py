@@ -55,7 +55,7 @@ def start_command(
 
     On a terminal you are asked which; elsewhere --resume or --new decides (otherwise the sessions found are
     printed, with exit code 11). Sessions that ended more than 30 days ago are moved to .trash/. A new session
-    has no undo; the one that it replaced is restored by `restore --archived --replace`.
+    cannot be undone; the one that it replaced is restored by `restore --archived --replace`.
     """
     if resume and new:
         raise click.UsageError("--resume and --new exclude each other")

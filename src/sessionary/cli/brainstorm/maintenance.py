@@ -47,7 +47,7 @@ def cleanup_command(store: BrainstormStore, days: int, erase: bool, dry_run: boo
     """Move ended sessions to .trash/.
 
     Only sessions unchanged for more than this many days of 24 hours; sessions in progress stay. Undo:
-    `restore`; the command is printed. There is no undo of --erase.
+    `restore`; the command is printed. --erase cannot be undone.
     """
     done = store.cleanup(days, dry_run=dry_run, erase=erase)
     failed = [one.problem for one in done if one.problem]
@@ -98,7 +98,7 @@ def restore_command(store: BrainstormStore, slug: str, archived: bool, replace: 
     """Restore a session that was cleaned up or replaced.
 
     Of several with one name, the last. It is restored as it was stored: `reopen` resumes it. If no session
-    was replaced, there is no undo.
+    was replaced, it cannot be undone.
     """
     if replace and not archived:
         raise click.UsageError("--replace needs --archived")

@@ -36,7 +36,7 @@ def answer_command(
     """Record answers to the questions of the current iteration.
 
     After a step back they start a branch; the previous answers there are kept. Without TEXT each question is
-    asked on a terminal. There is no undo: no answer is ever dropped.
+    asked on a terminal. This cannot be undone: no answer is ever dropped.
     """
     settings = params.set_by(values)  # invalid options are refused before the questions
     answers = list(texts) or _asked(store, slug, lang)
@@ -171,7 +171,7 @@ def save_command(store: BrainstormStore, slug: str, lang: str, **values: Any) ->
     """Store a session, and print its state and how to resume it.
 
     Every command stores its result; this one also stores the time worked since, and the given options. A file
-    of an older version is migrated. There is no undo, except `update` for the options.
+    of an older version is migrated. This cannot be undone, except options by `update`.
     """
     settings = params.set_by(values)
     store.load(slug)  # this stores a migration

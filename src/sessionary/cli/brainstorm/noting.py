@@ -42,7 +42,7 @@ _refers = options.repeated("--refers", metavar="NAME=OTHER", help="NAME refers t
 def technique_command(store: BrainstormStore, slug: str, technique: str, applied: bool, **values: Any) -> int:
     """Record that a technique was suggested, or applied.
 
-    If it was suggested before, the entry is updated. There is no undo.
+    If it was suggested before, the entry is updated. This cannot be undone.
     """
     session = store.technique(slug, technique, applied=applied, **values)
     done = "applied" if applied else "suggested"
@@ -66,7 +66,7 @@ def idea_command(
 ) -> int:
     """Record an idea, or change the score of one.
 
-    There is no undo of a new idea.
+    A new idea cannot be undone.
     """
     undo: list[str] = []
     if number is not None:
@@ -126,7 +126,7 @@ def party_command(
 ) -> int:
     """Record a round of the party.
 
-    This enters party mode, and leaves panel mode. There is no undo: rounds stay.
+    This enters party mode, and leaves panel mode. This cannot be undone: rounds stay.
     """
     if topic is None or leave:
         return _leave(store, slug, topic, "party", leave=leave)
@@ -172,7 +172,7 @@ def panel_command(
 ) -> int:
     """Record a round of the panel.
 
-    This enters panel mode, and leaves party mode. There is no undo: rounds stay.
+    This enters panel mode, and leaves party mode. This cannot be undone: rounds stay.
     """
     if topic is None or leave:
         return _leave(store, slug, topic, "panel", leave=leave)

@@ -46,7 +46,7 @@ def plan_command(
     """Print the plan, or replace its phases.
 
     --from reads a YAML or JSON file: a list of phases, or a map that has it under `phases`. Only `task`
-    changes the status of a task. There is no undo: first print the plan with --json, which --from accepts. A
+    changes the status of a task. This cannot be undone: first print the plan with --json, which --from accepts. A
     plan that cannot be read is kept beside the new one.
     """
     if source is None:

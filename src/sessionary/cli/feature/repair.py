@@ -58,7 +58,7 @@ def repair_command(
 
     The state is rebuilt from the history, missing files are created, and a missing row of the list is added.
     Replaced files are kept beside the new ones. A list with a conflict is never overwritten: a proposal is
-    written beside it. Exit code 3: something could not be repaired. There is no undo except the kept files.
+    written beside it. Exit code 3: something could not be repaired. This cannot be undone, except from the kept files.
     """
     if (feature_id is None) != rebuild_index:
         raise click.UsageError("give the ID of a feature, or --rebuild-index")

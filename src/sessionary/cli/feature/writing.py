@@ -32,8 +32,8 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 def create_command(store: FeatureStore, name: str | None, feature_id: str | None, description: str) -> int:
     """Create a feature, and print its id.
 
-    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. There
-    is no undo: a feature is never deleted, only completed and archived.
+    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. This
+    cannot be undone: a feature is never deleted, only completed and archived.
     """
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
@@ -115,7 +115,7 @@ def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
 def log_command(store: FeatureStore, feature_id: str, failed: bool, error: str | None, **values: Any) -> int:
     """Log a command in the history of a feature. The state does not change.
 
-    Each line has the fields that the contract requires. There is no undo: entries are never removed from a history.
+    Each line has the fields that the contract requires. This cannot be undone: entries stay in a history.
     """
     values["error"] = "failed" if failed and error is None else error
     entry = {name: value for name, value in values.items() if value is not None}
@@ -225,7 +225,7 @@ def ack_command(store: FeatureStore, words: tuple[str, ...], verify: bool) -> in
     """Record that an agent has acknowledged the contract.
 
     The record says that AGENT has read CONTRACT, with the checksum of its bytes. With --verify, exit code 12:
-    an acknowledgment is missing, or is of another text. There is no undo: acknowledging again replaces it.
+    an acknowledgment is missing, or is of another text. This cannot be undone: acknowledging again replaces it.
     """
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):

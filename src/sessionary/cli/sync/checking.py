@@ -38,7 +38,7 @@ def check_command(select: Callable[[], places.Here], repair: bool) -> int:
     in heads. Exit code 13: something is missing or damaged, and was not repaired. Exit code 3: a session was
     not compared.
 
-    There is no undo, and none is needed: the same data is uploaded again.
+    This cannot be undone, and need not be: the same data is uploaded again.
     """
     here = select()
     found: list[Checked] = []

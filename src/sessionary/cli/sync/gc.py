@@ -59,7 +59,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
     command waits some seconds and checks again. If interrupted, run it again, or push or pull. Exit code 3:
     something could not be removed, or blocks that sessions need are missing.
 
-    There is no undo of --remove.
+    --remove cannot be undone.
     """
     choice = chosen(settings_path)
     settings, inner = choice.settings, choice.connect()

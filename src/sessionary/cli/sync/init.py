@@ -81,7 +81,7 @@ def init_command(
     Azure). Missing tables and containers are created; buckets are not. The settings are stored in a file that
     you can read and edit.
 
-    There is no undo; `sync init --replace` sets a new remote.
+    This cannot be undone; `sync init --replace` sets a new remote.
     """
     check_address(address)
     place = settings_at(settings_path)

@@ -69,7 +69,7 @@ def bind_command(select: Callable[[], places.Here], folder: Path, identity: str 
 
     IDENTITY is one that `sync project list` shows. This affects future pushes and pulls only: sessions
     already on the remote under the previous project stay there, and no local file changes. The first binding
-    of a folder has no undo; bind it again to change it.
+    of a folder cannot be undone; bind it again to change it.
     """
     if (identity is None) != new:
         raise click.UsageError("give an IDENTITY or --new; `sessionary sync project list` lists them")

@@ -20,7 +20,7 @@ def push_command(select: Callable[[], places.Here], many_deletions: bool) -> int
     A session that was continued elsewhere in the meantime is not changed: `sync pull` reconciles both.
     Exit code 3: some sessions failed, or are held back because a file is damaged or behind a symbolic link.
 
-    There is no undo: other machines may have downloaded it.
+    This cannot be undone: other machines may have downloaded it.
     """
     here = select()
     with places.connected(here, "pushing") as remote:
@@ -44,7 +44,7 @@ def pull_command(select: Callable[[], places.Here]) -> int:
     machine are held back. Exit code 3: some sessions failed, or are held back because a file is
     damaged or behind a symbolic link.
 
-    There is no undo of a whole pull; replaced versions are kept, and reported.
+    A whole pull cannot be undone; replaced versions are kept, and reported.
     """
     here = select()
     with places.connected(here, "pulling") as remote:

@@ -32,7 +32,7 @@ def watch_command(select: Callable[[], places.Here], interval: float, settle: fl
     nothing is lost if the command is killed. On an interrupt or SIGTERM it finishes the current session and ends
     with exit code 0.
 
-    There is no undo; see `sync push` and `sync pull`.
+    This cannot be undone; see `sync push` and `sync pull`.
     """
     collect_garbage()
     here = select()

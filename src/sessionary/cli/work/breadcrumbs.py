@@ -216,7 +216,7 @@ def add_command(
     Refused without the cookie of an open session. Prints the id of the breadcrumb. Tokens and cost are
     unknown and left empty.
 
-    There is no undo: the message may have been applied already.
+    This cannot be undone: the message may have been applied already.
     """
     try:  # a shortened cookie is refused: a typing error could name another session
         session = store.load(cookie)
@@ -253,7 +253,7 @@ def move_command(folder: str, session: str, store: WorkStore) -> int:
 
     FOLDER is a folder below the sessions that has breadcrumbs but is not a session: a sender created it under
     a wrong session id. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers
-    of the session apply the breadcrumbs. There is no undo.
+    of the session apply the breadcrumbs. This cannot be undone.
     """
     session_id = store.resolve(session)
     moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)

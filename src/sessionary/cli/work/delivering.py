@@ -117,7 +117,7 @@ def consume_command(
     Exit code 3: some messages failed, or were given up. Exit code 13: a file is not a message, or a line of
     the log cannot be read.
 
-    There is no undo: applied messages stay applied.
+    This cannot be undone: applied messages stay applied.
     """
     session_id, folder = places.resolved(store, session)
     if dry_run:
@@ -208,7 +208,7 @@ def watch_command(
     Works like `work consume`. Pending messages are applied at once, new ones within milliseconds where the
     system notifies of them. Exit code 130 after an interrupt or SIGTERM; no message is lost or applied twice.
 
-    There is no undo: applied messages stay applied.
+    This cannot be undone: applied messages stay applied.
     """
     session_id, folder = places.resolved(store, session)
     if command is not None:

@@ -65,7 +65,7 @@ def start_command(
     The id is the cookie that senders of messages use. Sub-work whose result goes back to its parent is
     started by `work subwork start`.
 
-    There is no undo; `work close` and `work fail` end it.
+    This cannot be undone; `work close` and `work fail` end it.
     """
     session = store.create(
         type_,
@@ -128,12 +128,12 @@ interrupt_command = _changing(
 fail_command = _changing(
     "fail",
     "End a work session as failed.\n\n"
-    "There is no undo: a session that has ended cannot be resumed. Start a new one instead.",
+    "This cannot be undone: a session that has ended cannot be resumed. Start a new one instead.",
 )
 close_command = _changing(
     "close",
     "End a work session as completed.\n\n"
     "Refused if it has already ended, or while a session that it started is running or paused; these are named."
     " Sub-work with a result for its parent is closed by `work subwork close`.\n\n"
-    "There is no undo: a completed session stays completed.",
+    "This cannot be undone: a completed session stays completed.",
 )

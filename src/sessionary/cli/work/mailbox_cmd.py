@@ -106,7 +106,7 @@ def status_command(session: str, store: WorkStore) -> int:
 def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...]) -> int:
     """Retry messages that were given up.
 
-    MESSAGE is an id or a prefix of one; by default all dead letters are retried. There is no undo.
+    MESSAGE is an id or a prefix of one; by default all dead letters are retried. This cannot be undone.
     """
     chosen = _chosen(box.status(), messages)
     revived = box.revive(*chosen) if chosen else []
@@ -119,7 +119,7 @@ def revive_command(box: Mailbox, names: dict[str, Any], messages: tuple[str, ...
 def quarantine_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Move invalid message files to breadcrumbs/error/.
 
-    They are those that `consume` reported. Their bytes stay unchanged. There is no undo; if moved back and
+    They are those that `consume` reported. Their bytes stay unchanged. This cannot be undone; if moved back and
     repaired, they are delivered.
     """
     moved = box.quarantine()
@@ -180,7 +180,7 @@ def restore_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Restore the missing lines of the log, and set damaged ones aside.
 
     They come from the copy in $XDG_STATE_HOME/sessionary, and their messages are not applied again. A log
-    with damaged lines is kept beside the new one. There is no undo.
+    with damaged lines is kept beside the new one. This cannot be undone.
     """
     number, damaged = box.restore_ledger(), box.set_damage_aside()
     texts = [f"{count(number, 'message')} put back into the log of {names['session_id']}"] if number else []
@@ -195,7 +195,7 @@ def accept_command(box: Mailbox, names: dict[str, Any]) -> int:
     """Accept the log as it is, without the missing lines.
 
     Messages of missing lines are applied again. The copy with the missing lines is kept beside the new one.
-    There is no undo.
+    This cannot be undone.
     """
     number = box.accept_ledger()
     texts = [f"{count(number, 'message')} no longer in the log of {names['session_id']}"] if number else []

@@ -48,7 +48,7 @@ def start_command(
 
     PARENT is paused. Prints the id of the new session.
 
-    There is no undo; `subwork close` ends it, also as failed with `--status failed`.
+    This cannot be undone; `subwork close` ends it, also as failed with `--status failed`.
     """
     above = store.resolve(parent)
     child = store.start_subwork(above, purpose, context, pause_parent=not no_pause_parent)
@@ -101,7 +101,7 @@ def close_command(child: str, store: WorkStore, summary: str, status: str, no_re
     The result becomes one breadcrumb of the parent. The parent resumes if no other session below it is open.
     If interrupted or called again, it completes the remaining steps; the parent gets the result once.
 
-    There is no undo: the parent may have read the result.
+    This cannot be undone: the parent may have read the result.
     """
     session = store.find(child)
     if session.parent is None:  # a parent, named by mistake, would be ended instead of its sub-work
@@ -126,7 +126,7 @@ def close_command(child: str, store: WorkStore, summary: str, status: str, no_re
 def resume_parent_command(child: str, store: WorkStore) -> int:
     """Resume the paused parent of CHILD. Refused while a session below it is open.
 
-    There is no undo; the parent can be paused again.
+    This cannot be undone; the parent can be paused again.
     """
     parent = store.resume_parent(store.resolve(child))
     return output.shown(document_of(parent), places.changed(parent))

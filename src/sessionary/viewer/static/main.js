@@ -87,7 +87,7 @@ async function changed(of) {
   const row = list.byKey.get(of.row.key);
   if (session !== of) return;
   if (row) { session.row = row; session.head.draw(); }
-  else session.head.say("This session is no longer in the list.");
+  else session.head.say("The list does not have this session any more.");
 }
 
 async function actByKey(names) {
