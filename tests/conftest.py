@@ -6,6 +6,8 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sessionary.disk import journal
+
 pytest_plugins = ["tests.lanes"]
 
 # What a list remembers, and what a user was shown once, belongs to the user who runs the tests; neither they nor
@@ -37,5 +39,7 @@ settings.load_profile(_profile())
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Names, tags and imported sessions of one test are not seen by the next."""
+    """Names, tags, imported sessions and failed flushes of one test are not seen by the next."""
     os.environ["XDG_DATA_HOME"] = f"{_data}/{abs(hash(item.nodeid)):x}"
+    # Files whose flush failed are known by inode number, and the files of the next test may get the same numbers.
+    journal._suspects.clear()
