@@ -248,16 +248,16 @@ class ByteFilter:
         """True if one of the lines may hold the needles."""
         return self._needle is None or self._needle.may_be_in(data) or self._may_be_escaped_in(data)
 
-    def lines(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that may hold the needles."""
+    def lines(self, data: bytes) -> bytes:
+        """Return the lines that may hold the needles."""
         needle = self._needle
         if needle is None or needle.may_be_rewritten_in(data) or self._may_be_escaped_in(data):
-            yield from data.split(b"\n")
-            return
-        end = 0
+            return b"\n".join(line for line in data.split(b"\n") if self(line))
+        found, end = [], 0
         while (at := needle.place_in(data, end)) >= 0:
             start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1 or len(data)
-            yield data[start:end]
+            found.append(data[start:end])
+        return b"".join(found)
 
     def _may_be_escaped_in(self, data: bytes) -> bool:
         # Most lines have no escape that may stand for a character, and the faster search is enough for them.
@@ -283,8 +283,11 @@ class LineFilter:
             return held[0]
         if not _are_records(data):
             return True
-        first, *others = self._filters
-        return all(held) and any(all(one(line) for one in others) for line in first.lines(data))
+        if not all(held):
+            return False
+        for one in self._filters:
+            data = one.lines(data)
+        return bool(data)
 
 
 def _are_records(data: bytes) -> bool:
