@@ -509,11 +509,14 @@ def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
 
 @pytest.mark.lane("postgres")
 def test_gc_removes_old_blocks_and_the_next_pull_completes_an_interrupted_one(
-    machines: tuple[Machine, Machine],
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from sessionary.sync.gc import removal
     from sessionary.sync.remotes.postgres import PostgresRemote
     from tests.servers.postgres import server
 
+    monkeypatch.setattr(PostgresRemote, "settled_after", 0.1)  # nothing else uses this server
+    monkeypatch.setattr(removal, "REST", 0.0)
     place = of_postgres()
     desk, laptop = begin(machines, place)
     desk.say("one", "two")
