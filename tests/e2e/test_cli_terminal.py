@@ -313,3 +313,11 @@ def test_in_the_c_locale_a_terminal_gets_ascii_and_a_file_what_is_stored(
     environment = {**os.environ, "LC_ALL": "C"}
     piped = subprocess.run(command, capture_output=True, env=environment, check=False).stdout.decode()
     assert "✓" in piped or "─" in piped or "»" in piped
+
+
+def test_rows_have_numbers_only_if_the_list_can_be_kept(home: Path, tmp_path: Path) -> None:
+    words = (*COMMAND, "list", "-n", "2", "--home", str(home))
+    kept, shown = tmp_path / "state", {"PAGER": "", "NO_COLOR": "1"}
+    assert on_terminal(*words, XDG_STATE_HOME=str(kept), **shown).out.startswith("#  ID")
+    (tmp_path / "file").touch()
+    assert on_terminal(*words, XDG_STATE_HOME=str(tmp_path / "file"), **shown).out.startswith("ID")

@@ -26,9 +26,9 @@ from msgspec.structs import replace
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
-from sessionary.errors import AlreadyExists, NotFound
+from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 from sessionary.layouts.abilities import HasOpening, KnownTime, SaysByPlace
-from sessionary.layouts.base import Layout
+from sessionary.layouts.base import Layout, raise_joined
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
@@ -145,10 +145,15 @@ class Catalog:
             self._store(layout.name, _home(layout), [], list(known))
 
     def read(self, found: Iterable[Summary | Unread]) -> Iterator[Summary]:
-        """The summaries of sessions, each of which is read when it is asked for; stored as by `summaries`."""
+        """The summaries of sessions, each of which is read when it is asked for; stored as by `summaries`.
+
+        Raises:
+            StorageFailed: as `found`; or a file holds a session of which nothing can be read. After all others.
+        """
         batch, size = list[tuple[Unread, _Read | None]](), 0.0
+        closed = list[StorageFailed]()
         try:
-            for one in found:
+            for one in _until_closed(found, closed):
                 if isinstance(one, Summary):
                     yield one
                     continue
@@ -159,6 +164,7 @@ class Catalog:
                 if read is None or not read.row.summary.listed:
                     if one.row is not None:
                         batch.append((one, None))
+                    closed += () if read is None else _unreadable(read.row.summary)
                     continue
                 if one.row != read.row:
                     batch.append((one, read))
@@ -168,6 +174,7 @@ class Catalog:
                 yield read.row.summary
         finally:
             self._store_batch(batch)
+        raise_joined(closed)
 
     def summary(self, layout: Layout, ref: SessionRef, *, at_most: int | None = None) -> Summary:
         """The summary of one session; reads only what changed.
@@ -320,6 +327,23 @@ class Catalog:
             for suffix in ("", "-journal"):
                 with suppress(OSError):
                     atomic.forget_file(self.path + suffix)
+
+
+def _until_closed(
+    found: Iterable[Summary | Unread], closed: list[StorageFailed]
+) -> Iterator[Summary | Unread]:
+    """The items; the StorageFailed that ends them is added to `closed`."""
+    try:
+        yield from found
+    except StorageFailed as error:
+        closed.append(error)
+
+
+def _unreadable(summary: Summary) -> Iterator[StorageFailed]:
+    """The damage of a file that no list shows."""
+    for one in summary.problems:
+        if one.severity > Severity.note:
+            yield StorageFailed(one.message, path=one.path, session=summary.ref.session_id, hint=one.repair)
 
 
 def connect(path: str, *, make: bool = False) -> sqlite3.Connection:

@@ -65,7 +65,10 @@ def _lines(one: AgentState, now: datetime) -> Iterator[str]:
     if one.unkept:
         yield from _below(f"{one.unkept:,} of them not archived: `sessionary archive run` keeps a copy")
     if one.failure is not None:
-        yield from _below(output.paint(f"cannot be read: {one_line(one.failure.message)}", "red"))
+        words = [formatting.message(one.failure), *one.failure.details.get("folders", ())[1:]]
+        for line in map(one_line, map(str, words)):
+            yield from _below(output.paint(f"cannot be read: {line}", "red"))
+        yield from _below(one_line(one.failure.hint or ""))
 
 
 def _counted(one: AgentState) -> str:
@@ -116,5 +119,5 @@ def _agent(one: AgentState) -> dict[str, Any]:
         "leaving": [{"id": summary.ref.session_id, "updated": summary.updated} for summary in one.leaving],
         "leftovers": [problem.path for problem in one.leftovers],
         "leaving_unarchived": one.unkept,
-        "error": None if one.failure is None else one.failure.message,
+        "error": None if one.failure is None else formatting.message(one.failure),
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import formatting, output
 from sessionary.cli.app import cli
 from sessionary.cli.lazy import ReaderGone
 from sessionary.cli.text import harmless, short_path
@@ -62,7 +62,7 @@ def _print(error: SessionaryError, as_json: bool) -> int:
     if as_json:
         output.problem(_document(error))
     else:
-        output.aside(harmless(f"sessionary: {error.message}"))
+        output.aside(harmless(f"sessionary: {formatting.message(error)}"))
         for match in error.details.get("matches", ()):
             output.aside(harmless("  " + "  ".join(map(short_path, match.split("  ")))))
         faults = error.details.get("faults", ())

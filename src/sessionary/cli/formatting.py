@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from functools import lru_cache
 
 from sessionary.cli.text import shell_line
+from sessionary.errors import Corrupt, SessionaryError, StorageFailed
 from sessionary.model import Severity
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
@@ -99,6 +101,14 @@ def sign(health: str) -> str:
 def colour(health: str) -> str:
     """The colour that repeats the sign."""
     return _VERDICTS[health][1]
+
+
+def message(error: SessionaryError) -> str:
+    """The message of an error; that of damage or of a failed call names the file."""
+    is_of_file = isinstance(error, Corrupt | StorageFailed) and error.path is not None
+    if not is_of_file or os.path.basename(str(error.path)) in error.message:
+        return error.message
+    return f"{error.path}: {error.message}"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

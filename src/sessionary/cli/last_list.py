@@ -36,20 +36,23 @@ def is_number(word: str) -> bool:
     return _NUMBER.fullmatch(word) is not None
 
 
-def remember(rows: Sequence[SessionRef]) -> None:
-    """Keep the rows of a list that was printed, if the state folder can be written."""
+def remember(rows: Sequence[SessionRef]) -> int:
+    """Keep the rows of a list; return how many may be numbered: none if the state folder cannot be written."""
     path, known, me = _path(), _known(), _terminal()
     kept = [*(one for one in known if one.terminal != me)][-(TERMINALS - 1) :]
     mine = list(rows[:MOST])
-    if path is None or (known and known[-1] == _List(me, mine)):
-        return
+    if path is None:
+        return 0
+    if known and known[-1] == _List(me, mine):
+        return len(mine)
     from sessionary.disk.atomic import replace  # here, since an equal list writes nothing
 
     try:
         make_dirs(OS_FS, os.path.dirname(path), durable=False)
         replace(path, [msgspec.json.encode([*kept, _List(me, mine)])], durable=False)
     except (StorageFailed, OSError, UnicodeEncodeError):
-        pass  # a number is then refused: there is no list
+        return 0  # a number would mean a row of an older list
+    return len(mine)
 
 
 def session(word: str) -> SessionRef:

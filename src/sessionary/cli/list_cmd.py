@@ -179,9 +179,10 @@ def _print(
     if with_tokens:
         counts = [formatting.quantity(_tokens(one)) for one, _, _ in rows]
         drawn.insert(-2, Column("TOKENS", counts, right=True))
-    last_list.remember([one.ref for one, _, _ in rows])
-    if output.is_terminal():  # a pipe gets the columns that scripts know, in the same order
-        drawn.insert(0, Column("#", [str(at + 1) for at in range(len(rows))], right=True))
+    numbered = last_list.remember([one.ref for one, _, _ in rows])
+    if numbered and output.is_terminal():  # a pipe gets the columns that scripts know, in the same order
+        numbers = [str(at + 1) if at < numbered else "" for at in range(len(rows))]
+        drawn.insert(0, Column("#", numbers, right=True))
     with output.paged():
         output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 

@@ -248,9 +248,11 @@ def report_none(workspace: Workspace) -> None:
 
 
 def report_failure(failure: StorageFailed | None, what: str) -> int:
-    """Print which folders could not be read; return the exit code."""
+    """Print which folders could not be read, and what to do about the first; return the exit code."""
     if failure is None:
         return 0
     for folder in failure.details.get("folders", [failure.path]):
         output.aside(f"sessionary: {one_line(str(folder))} cannot be read: its sessions are not {what}")
+    if failure.hint:
+        output.aside(f"  {one_line(failure.hint)}")
     return options.PARTLY

@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from sessionary.disk.fs import Fs
+from sessionary.errors import StorageFailed
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class Capability(Enum):
 
     TRASH = "trash"
     """Its sessions can be moved to the trash, and that can be undone."""
+
+
+FROM_COPY = "restore the file from a backup or the archive"
+"""The remedy for a file of which nothing can be read."""
 
 
 def mended_copy(ref: SessionRef) -> str:
@@ -125,6 +130,15 @@ def location_of(fs: Fs, path: str) -> Location:
         return Location(path, "missing")
     except OSError:
         return Location(path, "unreadable")
+
+
+def raise_joined(failures: list[StorageFailed]) -> None:
+    """Raise the first error, if there is one, with the folders of all of them in `details["folders"]`."""
+    if failures:
+        failures[0].details["folders"] = [
+            folder for error in failures for folder in error.details.get("folders", [error.path])
+        ]
+        raise failures[0]
 
 
 class Layout(Protocol):

@@ -405,9 +405,10 @@ def _events(
 def _unread(failure: Any) -> list[str]:
     if failure is None:
         return []
-    folders = failure.details.get("folders", [failure.path])
+    places = len(failure.details.get("folders", [failure.path]))
+    number = "1 folder or file" if places == 1 else f"{places:,} folders or files"
     return [
-        f"{len(folders):,} folders cannot be read, and their sessions are missing: `sessionary doctor` names them"
+        f"{number} cannot be read, and the sessions there are missing: `sessionary doctor` names what is unreadable"
     ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from sessionary.errors import StorageFailed
 from sessionary.layouts.abilities import HasRecency, Recency
 from sessionary.layouts.base import Layout
 from sessionary.model import SessionRef, Summary
@@ -100,10 +102,10 @@ def _in_files(
 def _summed_up(
     layout: Layout, catalog: Catalog, refs: list[SessionRef]
 ) -> Iterable[tuple[SessionRef, Recency]]:
-    wanted = {ref.locator for ref in refs}
-    return [
-        (one.ref, Recency(time, time, one.size))
-        for one in catalog.summaries(layout)
-        if one.ref.locator in wanted
-        for time in [None if one.updated is None else one.updated.timestamp()]
-    ]
+    wanted, found = {ref.locator for ref in refs}, list[tuple[SessionRef, Recency]]()
+    with suppress(StorageFailed):  # what cannot be read was reported when the sessions were found
+        for one in catalog.summaries(layout):
+            if one.ref.locator in wanted:
+                time = None if one.updated is None else one.updated.timestamp()
+                found.append((one.ref, Recency(time, time, one.size)))
+    return found

@@ -37,7 +37,7 @@ from sessionary.sync.state import States
 from sessionary.workspace import archive_index
 from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
-from sessionary.workspace.failures import gathered, in_turn
+from sessionary.workspace.failures import gathered, in_turn, joined
 from sessionary.workspace.sessions import Sessions
 
 AT_ONCE = 100
@@ -330,7 +330,7 @@ class Archive:
         scratch = os.path.join(state, "made")
         source = ArchiveLayout(layout, self._fs, scratch, self._packed)
         summaries, failure = gathered(self._sessions.catalog.summaries(layout))
-        report.failure = report.failure or failure
+        report.failure = joined(report.failure, failure)
         groups = list(filter(wanted, _groups(source, summaries)))
         names = _Homes(layout)
         engine = Engine(

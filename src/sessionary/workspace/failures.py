@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from sessionary.errors import StorageFailed
+from sessionary.layouts.base import raise_joined
 
 Found = TypeVar("Found")
 
@@ -42,10 +43,7 @@ def ending_in(items: Iterable[Found], failure: StorageFailed | None) -> Iterator
         raise failure
 
 
-def raise_joined(failures: list[StorageFailed]) -> None:
-    """Raise the first error, if there is one, with the folders of all of them."""
-    if failures:
-        failures[0].details["folders"] = [
-            folder for error in failures for folder in error.details.get("folders", [error.path])
-        ]
-        raise failures[0]
+def joined(one: StorageFailed | None, other: StorageFailed | None) -> StorageFailed | None:
+    """The first of two failures, with the folders of both; None if nothing failed."""
+    _, failure = gathered(in_turn([ending_in((), one), ending_in((), other)]))
+    return failure

@@ -18,7 +18,7 @@ from sessionary.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unsuppo
 from sessionary.layouts.agents.mending import Line, Mend, Mender
 from sessionary.layouts.agents.reading import BUSY, AgentLayout
 from sessionary.layouts.archiving import is_safe
-from sessionary.layouts.base import LINES, Layout
+from sessionary.layouts.base import FROM_COPY, LINES, Layout
 from sessionary.model import Problem, SessionRef, Severity
 
 ROUNDS = 1000
@@ -142,8 +142,8 @@ def _salvaged(found: MendedCopy, fs: Fs, source: str, before: list[Problem]) -> 
     found.lost = sum(fix.lost for fix in done.fixes)
     lines = [Line(value, raw) for raw, value in zip(done.lines, done.values, strict=True)]
     if not lines and (data or found.mends):
-        hint = "restore the file from a backup or the archive"
-        raise Corrupt("no record in it can be read", path=source, session=found.ref.session_id, hint=hint)
+        message = f"no record in {source} can be read"
+        raise Corrupt(message, path=source, session=found.ref.session_id, hint=FROM_COPY)
     return Mender(found.ref.kind, found.ref.session_id, lines)
 
 

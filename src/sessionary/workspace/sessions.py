@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sessionary.catalog import Catalog, Unread, query
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, Unsupported
+from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts import registry
 from sessionary.layouts.abilities import LooksInFolders
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
@@ -159,15 +159,16 @@ class Sessions:
         surveyed = [gathered(self.catalog.survey(one)) for one in self.layouts]
         unread = [one for items, _ in surveyed for one in items if isinstance(one, Unread)]
         known_before = [one for items, _ in surveyed for one in items if isinstance(one, Summary)]
-        read = self._newest_first(unread, known_before, watch) if unread else {}
+        read, broken = self._newest_first(unread, known_before, watch) if unread else ({}, None)
         for items, failure in surveyed:
             known = (read.get(one.ref) if isinstance(one, Unread) else one for one in items)
             yield ending_in((one for one in known if one is not None), failure)
+        yield ending_in((), broken)
 
     def _newest_first(
         self, unread: list[Unread], known: list[Summary], watch: Watch
-    ) -> dict[SessionRef, Summary]:
-        """The summaries of sessions that must be read; without those that are gone, or none."""
+    ) -> tuple[dict[SessionRef, Summary], StorageFailed | None]:
+        """The summaries of sessions that must be read, without those that are gone, and the files that are damaged."""
         pairs = [(one, header) for one in unread if (header := one.header()) is not None]
         pairs.sort(key=lambda pair: pair[1].updated.timestamp() if pair[1].updated else 0.0, reverse=True)
         headers = {header.ref: header for _, header in pairs}
@@ -177,11 +178,13 @@ class Sessions:
             for summary in self.catalog.read(one for one, _ in pairs):
                 found[summary.ref] = summary
                 watch.advance(headers[summary.ref].size)
+        except StorageFailed as error:
+            return found, error
         except KeyboardInterrupt:
             if not watch.goes_on():
                 raise
-            return headers | found
-        return found
+            return headers | found, None
+        return found, None
 
     def summary(self, ref: SessionRef, *, at_most: int | None = None) -> Summary:
         """The summary of one session. Reads only what has changed.
@@ -261,7 +264,7 @@ class Sessions:
             if found:
                 raise self._ambiguous(name, found)
         if failure is not None:  # what could not be read may hold it
-            raise failure
+            raise _not_searched(name, failure)
         raise NotFound(
             f"no session is called {name}, and no id begins with it",
             session=name,
@@ -590,6 +593,20 @@ def _no_project(word: str, known: Iterable[str]) -> NotFound:
         details={"matches": matches[:_SHOWN], "count": len(matches)},
         hint="give one of these, or the end of its name"
         + (f"; the first {_SHOWN} of {len(matches):,} are shown" if matches[_SHOWN:] else ""),
+    )
+
+
+def _not_searched(name: str, failure: StorageFailed) -> StorageFailed:
+    """The error for a session that may be in what could not be read."""
+    places = failure.details.get("folders", [failure.path])
+    message = f"no session is called {name} where sessions can be read; {', '.join(map(str, places))} cannot be read"
+    return StorageFailed(
+        message,
+        path=failure.path,
+        session=name,
+        details=failure.details,
+        hint=failure.hint,
+        errno=failure.errno,
     )
 
 

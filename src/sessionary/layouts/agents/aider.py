@@ -125,17 +125,14 @@ class AiderLayout(AgentLayout):
         found = [Location(path, "found") for path in self._files()]
         yield from found or [Location(f"{self.home}/{NAME}", "missing")]
 
-    def discover(self) -> Iterator[SessionRef]:
-        failed: StorageFailed | None = None
+    def _refs(self) -> Iterator[SessionRef]:
         for path in self._files():
             try:
                 yield from (self._of(path, name) for name in self._chats(path))
             except NotFound:
                 continue  # removed since its name was read
             except StorageFailed as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+                self._closed[path] = error
 
     def _of(self, path: str, name: str) -> SessionRef:
         return SessionRef(self.name, name, f"{path}#{name}", os.path.dirname(path))
@@ -223,6 +220,9 @@ class AiderLayout(AgentLayout):
 
     # -- reading
 
+    def stated(self, ref: SessionRef) -> Iterator[Fact]:
+        yield Fact("cwd", ref.project or os.path.dirname(ref.locator.rpartition("#")[0]))
+
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
         from sessionary.layouts.agents.aider_page import Continued, State
 
@@ -237,7 +237,7 @@ class AiderLayout(AgentLayout):
                     pass  # nothing was yielded
             if after is not None:
                 yield Reset()
-            yield Fact("cwd", ref.project or os.path.dirname(path))
+            yield from self.stated(ref)
             yield from self._from(fd, path, chat, chat.begin, State(line=chat.line))
 
     def _from(self, fd: int, path: str, chat: Chat, begin: int, state: State) -> Iterator[Item]:

@@ -108,7 +108,7 @@ class CodexLayout(AgentLayout):
 
     # -- files
 
-    def discover(self) -> Iterator[SessionRef]:
+    def _refs(self) -> Iterator[SessionRef]:
         self._found = self._read_index = self._histories = None
         threads = self._known().threads
         return (SessionRef(self.name, thread, pages[-1].path) for thread, pages in threads.items())

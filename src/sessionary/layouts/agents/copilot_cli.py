@@ -142,6 +142,8 @@ class CopilotCliLayout(LogLayout):
                     yield path
             elif is_file(self._fs, f"{path}/{_EVENTS}"):
                 yield f"{path}/{_EVENTS}"
+            else:
+                self._names(path)  # reported if it cannot be read
 
     def _ref(self, path: str) -> SessionRef | None:
         name = path.removeprefix(f"{self.home}/session-state/").removesuffix(f"/{_EVENTS}")

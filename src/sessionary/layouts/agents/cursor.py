@@ -92,19 +92,18 @@ class CursorLayout(LogLayout):
         yield from (location_of(self._fs, root) for root in self._roots())
         yield from (location_of(self._fs, path) for path in self._databases())
 
-    def discover(self) -> Iterator[SessionRef]:
+    def _refs(self) -> Iterator[SessionRef]:
         seen: set[str] = set()
-        failed: StorageFailed | None = None
         self._editors, self._changes = {}, {}
         for path in self._databases():
-            if not is_file(self._fs, path):
+            if os.path.basename(path) not in self._names(os.path.dirname(path)):
                 continue
             try:
                 found = self._editor(path).sessions()
             except NotFound:
                 continue
             except (StorageFailed, Corrupt) as error:
-                failed = failed or StorageFailed(error.message, path=path, hint=error.hint)
+                self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
                 continue
             for name, fingerprint in found.items():
                 if name not in seen:
@@ -116,8 +115,6 @@ class CursorLayout(LogLayout):
             if ref is not None and ref.session_id not in seen:
                 seen.add(ref.session_id)
                 yield ref
-        if failed is not None:
-            raise failed
 
     def _roots(self) -> list[str]:
         """The folder of Cursor; beside the default one that of its server for remote work."""
@@ -269,17 +266,35 @@ class CursorLayout(LogLayout):
 
     def _without_store(self, ref: SessionRef) -> Iterator[Item]:
         """The content of `meta.json` of a session that has no other file."""
-        document = object_of(setting(self._fs, ref.locator))
-        for name, key in (("title", "title"), ("cwd", "cwd")):
-            if value := text_or_none(document.get(key)):
-                yield Fact(name, value)
+        yield from self._of_document(ref.locator)
         words = f"the messages are not here: there is no {NAME} beside it"
         yield Problem("no_store", Severity.lost_data, ref.locator, None, None, words)
+
+    def _of_document(self, path: str) -> Iterator[Fact]:
+        document = object_of(setting(self._fs, path))
+        for name in ("title", "cwd"):
+            if value := text_or_none(document.get(name)):
+                yield Fact(name, value)
 
     # -- a transcript
 
     def _plan(self, ref: SessionRef, state: bytes | None) -> TreePlan:
         return TreePlan(lambda record: None, state)
+
+    def opening(self, ref: SessionRef) -> Iterator[Fact]:
+        """The facts of its row, or of its store; of a transcript those of its first records."""
+        path, name = _row_of(ref.locator)
+        try:
+            if name:
+                yield from self._editor(path).facts(name)
+            elif path.endswith(NAME):
+                yield from ChatStore(path, self._fs).facts()
+            elif path.endswith(META):
+                yield from self._of_document(path)
+            else:
+                yield from super().opening(ref)
+        except Corrupt:
+            return  # reported by `read`
 
     def stated(self, ref: SessionRef) -> Iterator[Fact]:
         project, _, below = os.path.dirname(ref.locator).partition(f"/{_TRANSCRIPTS}")

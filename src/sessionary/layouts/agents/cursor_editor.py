@@ -263,6 +263,10 @@ class EditorState:
 
     # -- what is said of a session
 
+    def facts(self, name: str) -> Iterator[Fact]:
+        """The title, folder, branch and parent of a session, without its messages. Raises as `Database.fetch`."""
+        return self._facts(name, self._document(name)[0])
+
     def _facts(self, name: str, document: dict[str, Any]) -> Iterator[Fact]:
         header, row = self._header(name)
         parent = text_or_none(object_of(document.get("subagentInfo")).get("parentComposerId"))

@@ -93,6 +93,12 @@ class ChatStore:
         elif not problems:
             yield cursor_behind(versions)
 
+    def facts(self) -> Iterator[Fact]:
+        """The title, folder and parent of the session, without its messages. Raises as `items`."""
+        meta, _ = self._meta()
+        root, _ = self._root(text_or_none(meta.get("latestRootBlobId")))
+        return self._facts(meta, root or {})
+
     def may_hold(self, may_match: MayMatch) -> bool:
         """False if neither a blob nor the title can be of interest. Raises as `items`."""
         titles = (self.document().get("title"), self._meta()[0].get("name"))

@@ -115,14 +115,13 @@ class OpenCodeLayout(AgentLayout):
         yield from (location_of(self._fs, root) for root in self._roots())
         yield from (location_of(self._fs, path) for path in self._databases())
 
-    def discover(self) -> Iterator[SessionRef]:
+    def _refs(self) -> Iterator[SessionRef]:
         seen: set[str] = set()
-        failed: StorageFailed | None = None
         for path in self._databases():
             try:
                 found = self._sessions(Database(path, self._fs))
             except (StorageFailed, Corrupt) as error:
-                failed = failed or StorageFailed(error.message, path=path, hint=error.hint)
+                self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
                 continue
             for session_id, fingerprint in found.items():
                 if session_id not in seen:
@@ -135,8 +134,6 @@ class OpenCodeLayout(AgentLayout):
             if ref is not None and ref.session_id not in seen:
                 seen.add(ref.session_id)
                 yield ref
-        if failed is not None:
-            raise failed
 
     def _roots(self) -> list[str]:
         """The data folder, and beside the default one that of Kilo."""

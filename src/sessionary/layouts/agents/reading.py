@@ -15,10 +15,20 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, storage_failed
-from sessionary.errors import SessionaryError, Unsupported
+from sessionary.disk.fs import OS_FS, Fs, names_in, not_found, read_bytes, storage_failed
+from sessionary.errors import SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import Retention
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of, mended_copy
+from sessionary.layouts.base import (
+    FROM_COPY,
+    Capability,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    location_of,
+    mended_copy,
+    raise_joined,
+)
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.jsonl import raw_record
@@ -56,6 +66,8 @@ class AgentLayout:
         self.home = home
         self._fs = fs
         self._now = now
+        self._closed: dict[str, StorageFailed] = {}
+        """The folders and databases that could not be read since `discover` began, by their paths."""
 
     @classmethod
     @abstractmethod
@@ -85,6 +97,12 @@ class AgentLayout:
         return None
 
     def discover(self) -> Iterator[SessionRef]:
+        self._closed = {}
+        yield from self._refs()
+        raise_joined(list(self._closed.values()))
+
+    def _refs(self) -> Iterator[SessionRef]:
+        """Every session, in no order. What cannot be read is added to `_closed`."""
         return (ref for path in self._files() if (ref := self._ref(path)) is not None)
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
@@ -200,11 +218,11 @@ class AgentLayout:
                 yield path
 
     def _names(self, folder: str) -> list[str]:
-        """The names in a folder, sorted; none if it is missing or cannot be looked into."""
-        try:
-            return sorted(self._fs.listdir(folder))
-        except OSError:
-            return []
+        """The names in a folder, sorted; none if it is missing or cannot be read: `discover` reports the latter."""
+        closed = list[StorageFailed]()
+        names = names_in(self._fs, folder, closed)
+        self._closed.update((folder, error) for error in closed)
+        return sorted(names or ())
 
 
 def _with_remedy(item: Problem, ref: SessionRef) -> Problem:
@@ -215,6 +233,8 @@ def _with_remedy(item: Problem, ref: SessionRef) -> Problem:
     """
     if item.code == "lone_surrogate":
         item = item._replace(severity=Severity.stops_resume)
+    if item.code == "bad_zstd" and item.byte == 0:
+        return item._replace(repair=FROM_COPY)
     is_of_line = item.severity > Severity.note and item.code != "not_text"
     return item._replace(repair=mended_copy(ref)) if is_of_line else item
 

@@ -129,10 +129,10 @@ class VsCodeChatLayout(LogLayout):
                 if name.endswith(".jsonl") and name not in logs and name.removesuffix("l") not in documents:
                     yield f"{folder.transcripts}/{name}"
 
-    def discover(self) -> Iterator[SessionRef]:
-        """As `Layout.discover`. VS Code copies a chat when its window opens a workspace: the newest copy counts."""
+    def _refs(self) -> Iterator[SessionRef]:
+        """As `AgentLayout._refs`. VS Code copies a chat when its window opens a workspace: the newest copy counts."""
         found: dict[str, SessionRef] = {}
-        for ref in super().discover():
+        for ref in super()._refs():
             other = found.get(ref.session_id)
             if other is None or self._changed(ref) > self._changed(other):
                 found[ref.session_id] = ref

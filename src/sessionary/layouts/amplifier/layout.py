@@ -31,7 +31,7 @@ from sessionary.errors import StorageFailed
 from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
+from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of, raise_joined
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_record, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
@@ -265,10 +265,7 @@ class AmplifierLayout:
             names = self._names(sessions, closed)
             if names is not None:
                 yield project, sessions, names
-        if closed:
-            first = closed[0]
-            first.details["folders"] = [error.path for error in closed]
-            raise first
+        raise_joined(closed)
 
     def _is_session(self, folder: str) -> bool:
         """True if a folder holds a session; one that cannot be read may."""

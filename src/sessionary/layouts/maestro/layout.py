@@ -26,7 +26,16 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import (
+    Capability,
+    Location,
+    MayMatch,
+    Part,
+    PartKind,
+    from_start,
+    location_of,
+    raise_joined,
+)
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
@@ -95,7 +104,7 @@ class MaestroLayout:
         for place in walk(self._fs, self._root, closed):
             if place.is_session:
                 yield self._ref(place.folder)
-        _raise_first(closed)
+        raise_joined(closed)
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = os.path.abspath(folder)
@@ -276,13 +285,6 @@ def _kind(name: str) -> PartKind:
         return PartKind.DOCUMENT
     is_journal = name.endswith(".jsonl") and copy_of(name) is None
     return PartKind.JOURNAL if is_journal else PartKind.KEPT
-
-
-def _raise_first(closed: list[StorageFailed]) -> None:
-    if closed:
-        first = closed[0]
-        first.details["folders"] = [error.path for error in closed]
-        raise first
 
 
 def root_in(fs: Fs, folder: Path) -> Path:

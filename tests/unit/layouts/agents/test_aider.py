@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sessionary.catalog import Unread
 from sessionary.cli import main
 from sessionary.errors import StorageFailed
 from sessionary.layouts import registry
@@ -61,6 +62,12 @@ def write(home: Path, text: str | bytes, folder: str = "app") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def test_the_folder_is_known_before_a_chat_is_read(home: Path) -> None:
+    header = Unread(AiderLayout(home), only(home, FIRST), b"", None).header()
+    assert header is not None
+    assert (header.cwd, header.unread) == (str(home / "app"), True)
 
 
 def refs(home: Path) -> list[SessionRef]:

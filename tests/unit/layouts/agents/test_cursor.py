@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.catalog import Catalog
+from sessionary.catalog import Catalog, Unread
 from sessionary.codec import decode
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed, Unsupported
@@ -110,6 +110,24 @@ def test_what_a_list_shows_of_a_transcript(home: Path) -> None:
     )
     assert one.updated is not None
     assert (found["child"].parent, found["child"].nested) == (ID, True)
+
+
+def test_the_folder_is_known_before_a_session_is_read(home: Path) -> None:
+    talk(home)
+    (home / "projects/home-u-app/.workspace-trusted").write_text('{"workspacePath": "/home/u/app"}')
+    Chat(home, "s2").add({"role": "user", "content": "Hi"})
+    editor = Editor(home / "User")
+    editor.bubble("s3", "b1", 1, text="Hi")
+    editor.session("s3", workspaceIdentifier={"uri": {"fsPath": "/home/u/shop"}}, createdOnBranch="main")
+    (home / "chats/h/s4").mkdir(parents=True)
+    (home / "chats/h/s4/meta.json").write_text('{"hasConversation": true, "title": "Lost", "cwd": "/w"}')
+    headers = [Unread(layout(home), ref, b"", None).header() for ref in refs(home).values()]
+    assert {one.ref.session_id: (one.title, one.cwd, one.branch) for one in headers if one is not None} == {
+        ID: (None, "/home/u/app", None),
+        "s2": (None, "/home/u/my app", None),
+        "s3": ("A title", "/home/u/shop", "main"),
+        "s4": ("Lost", "/w", None),
+    }
 
 
 def test_transcripts_of_old_versions(home: Path) -> None:
