@@ -243,7 +243,7 @@ def test_follow_prints_what_is_added_until_it_is_interrupted(run: Run, tmp_path:
             file.write(json.dumps(more | {"uuid": "new"}) + "\n")
         added = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(60) == 130
     assert (added["index"], added["turn"], added["text"]) == (6, 3, "And one more")
 
 

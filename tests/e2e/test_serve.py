@@ -19,7 +19,7 @@ import pytest
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed, Unsupported
 from tests.e2e.driving import COMMAND, wakeups
 
-PATIENCE = 15
+PATIENCE = 60
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def opened(page: Any, process: Any, title: str) -> None:
 
 def until(page: Any, expression: str) -> None:
     """Wait for an expression to be true. Playwright waits with `eval`, which the policy of the page forbids."""
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while not page.evaluate(expression):
         assert time.monotonic() < end, expression
         page.wait_for_timeout(20)
@@ -131,7 +131,7 @@ def test_a_server_that_was_started_again_is_said(tmp_path: Path, browser: Any) -
         page.locator("a.session").click()
         page.wait_for_selector(".live:text('following')")
         process.send_signal(signal.SIGINT)
-        process.wait(15)
+        process.wait(60)
         page.wait_for_selector(".notice:text('The connection is lost')")
     with serving(tmp_path, "--no-open", "--port", port) as process:
         assert line(process)

@@ -388,7 +388,7 @@ def test_a_store_that_is_forgotten_sends_and_ends_its_thread(tmp_path: Path, ser
     del store
     gc.collect()
     assert gone() is None, "the thread keeps the store"
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert background.waiting == []
 

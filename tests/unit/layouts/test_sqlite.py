@@ -49,7 +49,7 @@ class Writer:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"ready\n"
         if end in ("closed", "killed"):
-            self.process.wait(20)
+            self.process.wait(60)
 
     def end(self) -> None:
         self.process.kill()

@@ -510,7 +510,7 @@ def test_a_search_that_is_given_up_may_be_collected_in_one_of_its_threads(
 
     def collected(item: int, unused: threading.Event) -> bool:
         if item == last:
-            given_up.wait(10)
+            given_up.wait(60)
             try:
                 found.close()
                 outcome.append(unused.is_set())
@@ -523,7 +523,7 @@ def test_a_search_that_is_given_up_may_be_collected_in_one_of_its_threads(
     while next(found) != (prefilter.ALONE, True):
         pass
     given_up.set()
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert outcome == [True]
 
 

@@ -302,7 +302,7 @@ def test_where_no_thread_can_be_started_nothing_fails_and_a_later_touch_starts_i
     background.look_through(list)
     background.touched("a")
     background.touched("a", rules.BULK)
-    assert sent.wait(20)
+    assert sent.wait(60)
     background.close(20)
     assert background.waiting == []
 
