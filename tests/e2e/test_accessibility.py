@@ -206,17 +206,17 @@ def project(home: Path) -> None:
     work.complete(child)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("show", PAGES, ids=lambda one: one.__name__)
 def test_nothing_serious_is_found_and_it_fits_a_telephone(
-    home: Path, page: Any, show: Callable[[Any], None], scheme: str
+    home: Path, page: Any, show: Callable[[Any], None]
 ) -> None:
-    page.emulate_media(color_scheme=scheme)
     with serving(home, "--no-open") as process:
         page.goto(line(process))
         page.wait_for_selector("body.ready")
         show(page)
-        assert faults(page) == []
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            assert (scheme, faults(page)) == (scheme, [])
         page.set_viewport_size({"width": 360, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
