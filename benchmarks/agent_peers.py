@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.agent_stores import CLAUDE_CODE, write_stores
 from benchmarks.agents import SESSIONS, SIZE
 from benchmarks.harness import Benchmark, Limit, Measurement, Row, Work, by_turns, compared, settle
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 
 LIMIT = 300.0
 """Seconds."""

@@ -39,7 +39,7 @@ from sessionary.catalog import Catalog
 from sessionary.catalog.store import FILE
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.agents.codex import CodexLayout
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.model import Summary, Usage
 from sessionary.testing.layout_suite import CountingFs
 

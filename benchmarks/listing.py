@@ -29,7 +29,7 @@ from benchmarks.harness import (
 from benchmarks.samples import messages, write_session
 from sessionary import SessionStore
 from sessionary.cli import main
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 
 SESSIONS = 10_000
 ROUNDS = 7

@@ -24,7 +24,7 @@ from benchmarks.harness import (
     unlike,
 )
 from sessionary import WorkStore
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.compat_api import list_breadcrumbs, list_sessions, write_breadcrumb
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession

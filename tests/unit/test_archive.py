@@ -17,7 +17,7 @@ from sessionary import Workspace
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AlreadyExists, Invalid, NotFound, SessionaryError, Unsupported
 from sessionary.layouts.archiving import MOST_FILES, is_safe
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.model import Message
 from sessionary.workspace import archive_index
 from sessionary.workspace.archive import Archive, ArchiveReport

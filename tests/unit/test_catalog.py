@@ -28,7 +28,7 @@ from sessionary.disk.fs import Fs, OsFs
 from sessionary.errors import Invalid, NotFound, StorageFailed
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import SessionRef, Summary
 from sessionary.testing.layout_suite import STATS, LongAgoFs, with_times

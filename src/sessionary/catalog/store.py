@@ -28,8 +28,9 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 from sessionary.layouts.abilities import HasOpening, KnownTime, SaysByPlace
-from sessionary.layouts.base import Layout, raise_joined
+from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
+from sessionary.layouts.files import raise_joined
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
 

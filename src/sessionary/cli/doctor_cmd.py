@@ -10,7 +10,7 @@ from typing import Any
 from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.text import cells, fit, one_line, short_path, wrap
-from sessionary.layouts.base import Location
+from sessionary.layouts.files import Location
 from sessionary.workspace.doctor import AgentState, CatalogueState
 
 

@@ -19,7 +19,9 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_folder
 from sessionary.errors import Unsupported
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import MTIME_GRACE, Capability, Layout, Location, MayMatch, Part, PartKind
+from sessionary.layouts.base import Capability, Layout, MayMatch
+from sessionary.layouts.files import Location, Part, PartKind
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef
 

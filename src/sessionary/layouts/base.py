@@ -6,15 +6,12 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from sessionary.disk.fs import Fs
-from sessionary.errors import StorageFailed
+from sessionary.layouts.files import Location, Part
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -22,16 +19,6 @@ if TYPE_CHECKING:
 
 MayMatch = Callable[[bytes], bool]
 """A predicate over stored lines: True unless no record in them, decoded, can be of interest."""
-
-MTIME_GRACE = 2.0
-"""Seconds for which a file must have been left alone before it can be known by its times whether it changed.
-
-No clock of a file system that matters ticks more slowly; within one tick a second change leaves no trace.
-"""
-
-
-LINES = (".jsonl", ".jsonl.zst")
-"""The endings of files of JSON Lines."""
 
 
 class Capability(Enum):
@@ -63,82 +50,6 @@ class Capability(Enum):
 
     TRASH = "trash"
     """Its sessions can be moved to the trash, and that can be undone."""
-
-
-FROM_COPY = "restore the file from a backup or the archive"
-"""The remedy for a file of which nothing can be read."""
-
-
-def mended_copy(ref: SessionRef) -> str:
-    """The remedy for a session that only its agent may write; copies are made of JSON Lines."""
-    name = quote(ref.session_id)  # a foreign id may hold what a shell would run
-    if not ref.locator.endswith(LINES):
-        return f"`sessionary export {name} --format json` writes what can be read of it"
-    return f"`sessionary repair {name} --out DIR` writes a repaired copy"
-
-
-class PartKind(Enum):
-    """The way in which a file of a session changes, for the code that copies it."""
-
-    DOCUMENT = "document"
-    """Replaced as a whole."""
-
-    JOURNAL = "journal"
-    """Grows at the end."""
-
-    LOG = "log"
-    """A journal of what happened, much larger than the conversation; no agent resumes from it."""
-
-    KEPT = "kept"
-    """A backup, or bytes quarantined by a repair or a conflict; never read as the session itself."""
-
-    BUNDLE = "bundle"
-    """Not a file: all those of a session that are made once and never changed, carried as the lines of one journal."""
-
-
-class Part(NamedTuple):
-    """One raw file of a session.
-
-    Attributes:
-        name: its name relative to the session's folder.
-        path: its path.
-        kind: how it changes.
-        size: its bytes.
-    """
-
-    name: str
-    path: str
-    kind: PartKind
-    size: int
-
-
-class Location(NamedTuple):
-    """A place of sessions: a path, and its state: ``found``, ``missing`` or ``unreadable``."""
-
-    path: str
-    state: str
-
-
-def location_of(fs: Fs, path: str) -> Location:
-    """The state of a path."""
-    try:
-        found = fs.stat(path)
-        if stat.S_ISDIR(found.st_mode):
-            fs.listdir(path)
-        return Location(path, "found")
-    except (FileNotFoundError, NotADirectoryError):
-        return Location(path, "missing")
-    except OSError:
-        return Location(path, "unreadable")
-
-
-def raise_joined(failures: list[StorageFailed]) -> None:
-    """Raise the first error, if there is one, with the folders of all of them in `details["folders"]`."""
-    if failures:
-        failures[0].details["folders"] = [
-            folder for error in failures for folder in error.details.get("folders", [error.path])
-        ]
-        raise failures[0]
 
 
 class Layout(Protocol):

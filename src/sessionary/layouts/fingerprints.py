@@ -9,7 +9,12 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import MTIME_GRACE
+
+MTIME_GRACE = 2.0
+"""Seconds for which a file must have been left alone before it can be known by its times whether it changed.
+
+No clock of a file system that matters ticks more slowly; within one tick a second change leaves no trace.
+"""
 
 UNKNOWN = b""
 """The fingerprint of a session that may change undetected; equal to no stored one."""

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Layout, mended_copy
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Cursor, Item, Problem, Reset, SessionRef, Severity, Summary, health
 from sessionary.transcript.fold import (
     LARGEST_STATE,

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from sessionary.errors import Invalid
-from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.base import Layout
+from sessionary.layouts.files import PartKind
 from sessionary.model import Problem, SessionRef
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from sessionary.codec.times import parse_iso
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts import cleaned_up
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head

@@ -20,8 +20,8 @@ from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists, Conflict
-from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.own_names import own_name
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef

@@ -37,8 +37,8 @@ from sessionary.disk.journal import lines_of
 from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import PartKind
 from sessionary.layouts.conflict_copies import Compared, Copy
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.merging import Side, merge

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import Problem, Severity
 from sessionary.sync.bundles import Item

@@ -21,7 +21,7 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.spooled_file import Spool
 from sessionary.disk.truncate import common_prefix
 from sessionary.errors import RemoteError
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece

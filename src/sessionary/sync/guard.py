@@ -13,7 +13,8 @@ from typing import NamedTuple
 from sessionary.disk.fs import stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import RemoteError
-from sessionary.layouts.base import MTIME_GRACE, PartKind
+from sessionary.layouts.files import PartKind
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import bundles

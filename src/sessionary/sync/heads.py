@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.errors import Corrupt, Unsupported
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.sync.blocks import ANEW, BLOCK, FORMAT
 
 INLINE = 4 << 10

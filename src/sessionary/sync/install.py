@@ -14,7 +14,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import is_folder, make_folder, read_bytes, stat_or_none
 from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.own_names import own_name
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef

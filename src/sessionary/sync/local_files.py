@@ -20,8 +20,9 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_dirs, names_in, read_bytes, stat_or_none, storage_errors
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
-from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
 from sessionary.layouts.clock import changed_at
+from sessionary.layouts.files import Part, PartKind
+from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles

@@ -21,7 +21,7 @@ import msgspec
 from sessionary.disk.fs import stat_or_none
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds

@@ -18,7 +18,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import read_bytes, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import block_id, id_range, part_key

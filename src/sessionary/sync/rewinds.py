@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.sync.blocks import Piece
 from sessionary.sync.diff import Comparison, Verdict

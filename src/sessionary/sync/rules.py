@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.redaction import Redaction

@@ -22,7 +22,7 @@ import zstandard
 
 from sessionary.disk.fs import Fs
 from sessionary.disk.line_reader import LineFile
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.sync.blocks import (
     BLOCK,
     START,

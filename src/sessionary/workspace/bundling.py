@@ -18,7 +18,8 @@ from sessionary.export.card import CARD, MANIFEST, Copied, Entry, card, manifest
 from sessionary.export.losses import CONTENT, PROBLEM, SESSION, Report
 from sessionary.export.wording import loss_words
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.base import Layout
+from sessionary.layouts.files import PartKind
 from sessionary.model import Place, SessionRef
 from sessionary.redaction import Placeholders, Redaction
 from sessionary.workspace.exporting import family_of, kept_rules, rules_of, safe_name, with_agents

@@ -18,9 +18,10 @@ from sessionary.errors import AlreadyExists, AmbiguousId, Invalid, NotFound, Sto
 from sessionary.layouts import trash
 from sessionary.layouts.amplifier.ids import PROJECTS, check_new_id, path_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LINES, Capability, Layout, raise_joined
+from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.changing import Changes, Forked, MovedAside, Reverts, Rewinding, Trashed, Trashes
 from sessionary.layouts.changing import Undoable as Change
+from sessionary.layouts.files import LINES, raise_joined
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered
 from sessionary.workspace.sessions import Sessions

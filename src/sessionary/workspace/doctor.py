@@ -12,7 +12,8 @@ from sessionary.catalog import Catalog, query
 from sessionary.disk.fs import OS_FS, size_of
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.abilities import HasLeftovers, Retains, Retention
-from sessionary.layouts.base import Layout, Location
+from sessionary.layouts.base import Layout
+from sessionary.layouts.files import Location
 from sessionary.model import Problem, Summary
 from sessionary.workspace.failures import gathered
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from sessionary.errors import StorageFailed
-from sessionary.layouts.base import raise_joined
+from sessionary.layouts.files import raise_joined
 
 Found = TypeVar("Found")
 

@@ -18,7 +18,8 @@ from sessionary.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unsuppo
 from sessionary.layouts.agents.mending import Line, Mend, Mender
 from sessionary.layouts.agents.reading import BUSY, AgentLayout
 from sessionary.layouts.archiving import is_safe
-from sessionary.layouts.base import FROM_COPY, LINES, Layout
+from sessionary.layouts.base import Layout
+from sessionary.layouts.files import FROM_COPY, LINES
 from sessionary.model import Problem, SessionRef, Severity
 
 ROUNDS = 1000

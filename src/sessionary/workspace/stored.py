@@ -14,9 +14,10 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.base import Layout
 from sessionary.layouts.compressed import SUFFIX as COMPRESSED
 from sessionary.layouts.compressed import Damaged, compressed_lines
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.jsonl import read_range
 from sessionary.model import SessionRef
 

@@ -14,7 +14,8 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts import jsonl
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.base import Layout
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Cursor, Item, Message, Problem, Reset, SessionRef, Severity, Summary
 from sessionary.workspace import Workspace

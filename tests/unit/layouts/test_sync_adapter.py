@@ -9,7 +9,7 @@ import pytest
 from sessionary import SessionStore
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.summary import summary_of
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import SyncLayout
 from sessionary.model import Problem
 from sessionary.sync import damage

@@ -10,8 +10,8 @@ import pytest
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import Invalid, InvalidId, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.summary import summary_of
 from sessionary.layouts.sync import Policy, SyncLayout
 from tests.support.memory_remote import MemoryServer

@@ -24,8 +24,9 @@ from msgspec.structs import replace
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_at
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, Location, Part
+from sessionary.layouts.base import Capability
 from sessionary.layouts.clock import changed_at, last_change
+from sessionary.layouts.files import Location, Part
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.layouts.jsonl import MARK, WINDOW, opened
 from sessionary.model import Cursor, Fact, Header, Item, Message, Place, Reset, SessionRef

@@ -16,7 +16,7 @@ from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.logs import first_records
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Message, Other, Problem, Record, SessionRef, Severity, UsageEvent
 from sessionary.transcript.branches import Node
 

@@ -19,7 +19,7 @@ from sessionary.disk.fs import READ, read_at, size_of, storage_failed
 from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents.logs import records
 from sessionary.layouts.agents.reading import AgentLayout
-from sessionary.layouts.base import Capability, MayMatch, Part
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.compressed import (
     SUFFIX,
     Damaged,
@@ -28,6 +28,7 @@ from sessionary.layouts.compressed import (
     first_bytes,
     read_compressed,
 )
+from sessionary.layouts.files import Part
 from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Aside,

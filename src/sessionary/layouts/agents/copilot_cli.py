@@ -21,7 +21,8 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_events import NO_MESSAGES, NOTICES
 from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Verdict
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability
+from sessionary.layouts.files import Part, PartKind
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import (
     AGENT,

@@ -22,7 +22,7 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_events import KNOWN
 from sessionary.layouts.agents.fields import list_of, object_of
 from sessionary.layouts.agents.log_check import LogCheck
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
 MOST_EVENTS = 20

@@ -28,8 +28,9 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import Capability, MayMatch, from_start
 from sessionary.layouts.clock import changed_at, last_change
+from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
 from sessionary.model import (

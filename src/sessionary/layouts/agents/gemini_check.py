@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.patch_log import kind_of, versions
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 
 

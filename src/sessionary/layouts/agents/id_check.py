@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, SessionRef, Severity
 
 

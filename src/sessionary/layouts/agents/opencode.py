@@ -22,9 +22,10 @@ from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder, not_found, read_by
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
-from sessionary.layouts.base import MTIME_GRACE, Capability, Location, Part, PartKind, location_of
+from sessionary.layouts.base import Capability
 from sessionary.layouts.clock import last_change
-from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.files import Location, Part, PartKind, location_of
+from sessionary.layouts.fingerprints import MTIME_GRACE, UNKNOWN, fingerprint_of
 from sessionary.layouts.sqlite import Database
 from sessionary.model import (
     Aside,

@@ -11,7 +11,7 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 

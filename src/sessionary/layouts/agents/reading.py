@@ -18,18 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sessionary.disk.fs import OS_FS, Fs, names_in, not_found, read_bytes, storage_failed
 from sessionary.errors import SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import Retention
-from sessionary.layouts.base import (
+from sessionary.layouts.base import Capability, MayMatch
+from sessionary.layouts.clock import changed_at, last_change
+from sessionary.layouts.files import (
     FROM_COPY,
-    Capability,
     Location,
-    MayMatch,
     Part,
     PartKind,
     location_of,
     mended_copy,
     raise_joined,
 )
-from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.jsonl import raw_record
 from sessionary.model import Cursor, Fact, Header, Item, Place, Problem, SessionRef, Severity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sessionary.layouts.base import mended_copy
+from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 

@@ -23,7 +23,8 @@ from sessionary.layouts.agents.fields import decoded, list_of, object_of, text_o
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
 from sessionary.layouts.agents.mutation_log import Missing, MutationLog, is_change, is_undone
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, from_start, location_of
+from sessionary.layouts.base import Capability, MayMatch, from_start
+from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import may_hold
 from sessionary.model import (

@@ -31,7 +31,8 @@ from sessionary.errors import StorageFailed
 from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of, raise_joined
+from sessionary.layouts.base import Capability, MayMatch
+from sessionary.layouts.files import Location, Part, PartKind, location_of, raise_joined
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import raw_record, recency
 from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef

@@ -22,8 +22,8 @@ from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, c
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Merged, merge_fields, overruled
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.layouts.trash import trash_name
 from sessionary.model import Problem, SessionRef

@@ -14,12 +14,12 @@ from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, read_bytes, stat_or_none
 from sessionary.errors import Corrupt, SchemaError, Unsupported
-from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug, is_id, session_id
 from sessionary.layouts.brainstorm.files import SessionFiles
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.reading import parse, refusal
+from sessionary.layouts.files import Part, PartKind
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import Problem, SessionRef
 from sessionary.transcript.fold import Fold

@@ -26,18 +26,10 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import (
-    Capability,
-    Location,
-    MayMatch,
-    Part,
-    PartKind,
-    from_start,
-    location_of,
-    raise_joined,
-)
+from sessionary.layouts.base import Capability, MayMatch, from_start
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
+from sessionary.layouts.files import Location, Part, PartKind, location_of, raise_joined
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.jsonl import raw_record
 from sessionary.layouts.maestro import checking

@@ -18,9 +18,9 @@ from sessionary.codec import Undecodable, decode, encode_document, read_lines, s
 from sessionary.disk import atomic
 from sessionary.disk.fs import is_folder, stat_or_none
 from sessionary.errors import Corrupt, SchemaError
-from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fields import Merged, overruled
+from sessionary.layouts.files import Part, PartKind
 from sessionary.layouts.maestro.breadcrumbs import YOUNG, CrumbFile, crumb_of, read_crumb
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import PER_ITEM, PER_KEY, merge

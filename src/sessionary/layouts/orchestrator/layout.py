@@ -26,8 +26,9 @@ from sessionary.disk.fs import (
     storage_errors,
     storage_failed,
 )
-from sessionary.layouts.base import Capability, Location, MayMatch, Part, PartKind, location_of
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.clock import FUTURE_TIME, changed_at, last_change
+from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import Stored, raw_record, read_jsonl
 from sessionary.layouts.orchestrator import checking, entries, names, planfile, reading

@@ -18,8 +18,9 @@ from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, stat_or_none, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
-from sessionary.layouts.base import MayMatch, Part, PartKind
+from sessionary.layouts.base import MayMatch
 from sessionary.layouts.fields import Merged, merge_fields, overruled
+from sessionary.layouts.files import Part, PartKind
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.history import parse_history

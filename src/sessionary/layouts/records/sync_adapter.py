@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from sessionary.codec import read_lines
 from sessionary.errors import Invalid
-from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.fields import Merged
+from sessionary.layouts.files import Part, PartKind
 from sessionary.layouts.records import shared_state
 from sessionary.layouts.records.layout import RecordsLayout
 from sessionary.layouts.records.names import ADK, UNKNOWN, name_in, parent_of, project_of

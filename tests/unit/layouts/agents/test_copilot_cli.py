@@ -9,7 +9,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.layouts import registry
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.summary import summaries, summary_of
 from sessionary.model import Message, SessionRef, Summary, Usage
 from sessionary.testing.cursors import Reader

@@ -11,7 +11,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.layouts import registry
 from sessionary.layouts.agents.vscode_chat import VsCodeChatLayout
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.summary import summary_of
 from sessionary.model import Aside, Message, Other, Problem, SessionRef, Severity, Summary, ToolCall, Usage
 from sessionary.testing.cursors import Reader

@@ -13,7 +13,7 @@ import pytest
 
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid, Locked, NotFound
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.files import PartKind
 from sessionary.layouts.records.journal import SNAPSHOT_AFTER, Change, RecordJournal
 from sessionary.layouts.records.layout import RecordsLayout
 from sessionary.layouts.records.sync_adapter import FILE, RecordsSyncLayout
