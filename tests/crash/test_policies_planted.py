@@ -130,16 +130,16 @@ def the_other_bundle_replaces_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_list_is_not_for_a_user(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Comparison, "awaits_user", lambda self, rule: False)
+    patch.setattr(Comparison, "for_user", lambda self, rule: [])
 
 
 def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
     right = Puller._merge
 
-    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
-        outcome = right(self, record, head, ref, agreed, *rest)
+    def agreeing(self: Puller, one: Any, *rest: Any) -> Any:
+        outcome = right(self, one, *rest)
         if outcome is not None and outcome.note == FOR_USER:
-            self._agree(record, head, ref, Comparison(), agreed)
+            self._agree(one, Comparison())
         return outcome
 
     patch.setattr(Puller, "_merge", agreeing)

@@ -55,13 +55,13 @@ def agree_before_writing(patch: pytest.MonkeyPatch) -> None:
     merge, write = Puller._merge, Writer.write
 
     def hasty(self: Writer, found: Any, mine: Any, agreed: Any) -> str:
-        puller, record, head, ref = PLANTED_PULL[0]
-        puller._agree(record, head, ref, found, agreed)
+        puller, one = PLANTED_PULL[0]
+        puller._agree(one, found)
         return write(self, found, mine, agreed)
 
-    def merged(self: Puller, record: Any, head: Any, ref: Any, *rest: Any) -> Any:
-        PLANTED_PULL[:] = [(self, record, head, ref)]
-        return merge(self, record, head, ref, *rest)
+    def merged(self: Puller, one: Any, *rest: Any) -> Any:
+        PLANTED_PULL[:] = [(self, one)]
+        return merge(self, one, *rest)
 
     patch.setattr(Writer, "write", hasty)
     patch.setattr(Puller, "_merge", merged)
@@ -128,18 +128,18 @@ def bury_what_has_grown(patch: pytest.MonkeyPatch) -> None:
 
 
 def trash_what_has_grown(patch: pytest.MonkeyPatch) -> None:
-    def follow(self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any) -> Any:
-        self._layout.trash(ref, self._now())
-        self._agree(record, head, ref, found, agreed)
-        return outcome_of(head, SyncStatus.TRASHED)
+    def follow(self: Puller, one: Any, found: Any) -> Any:
+        self._layout.trash(one.ref, self._now())
+        self._agree(one, found)
+        return outcome_of(one.head, SyncStatus.TRASHED)
 
     patch.setattr(Puller, "_follow_deletion", follow)
 
 
 def push_trash_again(patch: pytest.MonkeyPatch) -> None:
-    def keep(self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any) -> Any:
-        self._agree(record, head, ref, found, agreed)
-        return outcome_of(head, SyncStatus.IN_STEP)
+    def keep(self: Puller, one: Any, found: Any) -> Any:
+        self._agree(one, found)
+        return outcome_of(one.head, SyncStatus.IN_STEP)
 
     patch.setattr(Puller, "_follow_deletion", keep)
 

@@ -98,10 +98,6 @@ class Writer(Step):
                 notes.append(self._keep_both(name, found, mine) if note is None else note)
         return "; ".join(filter(None, notes))
 
-    def show(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
-        """Save the remote version of files that the user must merge beside the local ones, each version once."""
-        self.lay_beside(found, mine, found.for_user(self._rule))
-
     def lay_beside(
         self, found: Comparison, mine: Mapping[str, LocalPart], names: Iterable[str]
     ) -> dict[str, str]:
@@ -191,14 +187,18 @@ class Writer(Step):
             self._swap(path, here.name, chain(chunks(file, 0, whole), tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
-        assert self._rules.redact is not None
-        mine = read_bytes(self._fs, here.origin) or b""
         with opened(self._fs, here) as redacted:
-            data = self._rules.redact.restored(here.name, mine, b"".join(theirs.all(redacted)))
-        if data is None:
-            raise Conflict(f"{here.name}: {_REDACTED}", path=path)
-        if data != mine:
+            data = self._restored(here, b"".join(theirs.all(redacted)), f"{here.name}: {_REDACTED}")
+        if data != read_bytes(self._fs, here.origin):
             atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, here.name))
+
+    def _restored(self, here: LocalPart, data: bytes, why_not: str) -> bytes:
+        """Return a redacted document with the values that were redacted here. Raises Conflict if that is impossible."""
+        assert self._rules.redact is not None
+        whole = self._rules.redact.restored(here.name, read_bytes(self._fs, here.origin) or b"", data)
+        if whole is None:
+            raise Conflict(why_not, path=self._path(here.name))
+        return whole
 
     # -- both are
 
@@ -215,7 +215,10 @@ class Writer(Step):
                 return None
             if base is None:  # unknown base: values that lose are kept
                 self._save_once(self._path(name), others if merged.ours_led else mine)
-            self._put(name, self._revealed(name, merged.data, here), mine, here)
+            data = merged.data
+            if here.origin:
+                data = self._restored(here, data, f"{name} was changed on two devices, and {_REDACTED}")
+            self._put(name, data, mine, here)
             return overruled_note(name, merged.overruled)
         return self._merge_lines(name, mine, others, here)
 
@@ -237,16 +240,6 @@ class Writer(Step):
             return ""
         count = len(doubled)
         return f"{count} messages were applied on two devices; {name} has the first line of each, the rest is beside it"
-
-    def _revealed(self, name: str, merged: bytes, here: LocalPart) -> bytes:
-        """Return a merged document with its redacted values as they are here."""
-        if not here.origin:
-            return merged
-        assert self._rules.redact is not None
-        data = self._rules.redact.restored(name, read_bytes(self._fs, here.origin) or b"", merged)
-        if data is None:
-            raise Conflict(f"{name} was changed on two devices, and {_REDACTED}", path=self._path(name))
-        return data
 
     def _revealed_lines(self, lines: list[bytes], ours: list[bytes], here: LocalPart) -> list[bytes]:
         """Return merged lines, ours as they are here."""
@@ -370,9 +363,10 @@ def _short(value: Any) -> str:
 
 def _ours_lead(found: Comparison, mine: Mapping[str, LocalPart]) -> bool:
     """True if the conversation was continued here."""
-    return Verdict.OURS in {
-        verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
-    }
+    return any(
+        verdict is Verdict.OURS and name in mine and mine[name].kind is PartKind.JOURNAL
+        for name, verdict in found.verdicts.items()
+    )
 
 
 def _begins_alike(redacted: LineFile, size: int, theirs: Theirs) -> bool:
@@ -391,7 +385,3 @@ def _behind(redacted: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
     for raw in theirs.rest(redacted):
         yield raw[max(0, min(len(raw), size - at)) :]
         at += len(raw)
-
-
-def _is_conversation(part: LocalPart | None) -> bool:
-    return part is not None and part.kind is PartKind.JOURNAL

@@ -181,10 +181,6 @@ class BackgroundSync:
             thread.join(max(0.0, timeout))
         self.given_up.set()
 
-    def forget_threads(self) -> None:
-        """Reset in a forked child: the parent sends its own changes, and its threads do not exist here."""
-        self._start_over()
-
     def _hurry(self, seconds: float) -> None:
         self._deadline = self.clock() + seconds
         self._rested.clear()
@@ -351,4 +347,5 @@ def _when_main_ends(call: Callable[[], None]) -> None:
 _ending = _Ending()
 _when_main_ends(_ending.main_ends)
 atexit.register(_ending.all_ends)
-reset_in_child(_running, BackgroundSync.forget_threads)
+# The parent sends its own changes, and its threads do not exist in a child.
+reset_in_child(_running, BackgroundSync._start_over)

@@ -161,7 +161,14 @@ class Bindings:
             return free.pop()
         if not self._waits:
             return self.own(base, folder)
-        raise _undecided(folder, sorted(there))
+        identities = sorted(there)
+        raise NotFound(
+            f"{folder} is not bound to a project: the remote has {', '.join(identities)}",
+            path=folder,
+            details={"identities": identities},
+            hint="`sessionary sync project bind DIR IDENTITY` binds it; with --new instead of IDENTITY it becomes "
+            "a new project",
+        )
 
     def _new(self, base: str, folder: str, taken: Collection[str]) -> str:
         # A folder that is itself called `app#0a1b2c3d` would be taken for a further `app`.
@@ -204,13 +211,3 @@ def _bind(known: dict[str, str], folder: str, identity: str) -> None:
     for path in [path for path, one in known.items() if one == identity]:
         del known[path]
     known[folder] = identity
-
-
-def _undecided(folder: str, identities: list[str]) -> NotFound:
-    return NotFound(
-        f"{folder} is not bound to a project: the remote has {', '.join(identities)}",
-        path=folder,
-        details={"identities": identities},
-        hint="`sessionary sync project bind DIR IDENTITY` binds it; with --new instead of IDENTITY it becomes a new "
-        "project",
-    )

@@ -25,14 +25,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import (
-    OS_FS,
-    Fs,
-    read_bytes,
-    stat_or_none,
-    storage_errors,
-    sync_dir,
-)
+from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none, storage_errors, sync_dir
 from sessionary.disk.journal import lines_of
 from sessionary.disk.truncate import common_prefix
 from sessionary.errors import AlreadyExists
@@ -68,10 +61,6 @@ class BroughtIn(NamedTuple):
     kept: str
     session: str | None = None
 
-    def as_dict(self) -> dict[str, object]:
-        """The fields as JSON."""
-        return self._asdict()
-
 
 def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
     """The conflict copies of the files of a session, in the order of their names."""
@@ -86,12 +75,7 @@ def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
 
 
 def bring_in(
-    layout: SyncLayout,
-    ref: SessionRef,
-    *,
-    dry_run: bool = False,
-    fs: Fs = OS_FS,
-    now: datetime | None = None,
+    layout: SyncLayout, ref: SessionRef, *, dry_run: bool = False, fs: Fs = OS_FS, now: datetime | None = None
 ) -> list[BroughtIn]:
     """Bring in every conflict copy of a session.
 

@@ -85,10 +85,6 @@ class Comparison:
             if verdict is Verdict.CONFLICT and rule(name).policy is Policy.MANUAL
         ]
 
-    def awaits_user(self, rule: RuleOf) -> bool:
-        """True if there are such files."""
-        return bool(self.for_user(rule))
-
 
 def compare(
     fs: Fs,
@@ -183,16 +179,13 @@ def _is_emptied(head: Head, agreed: SyncedState | None) -> bool:
 
 def _add_base(remote: Remote, result: Comparison, agreed: SyncedState | None, name: str) -> None:
     """Fetch the agreed version of a document. No head refers to it any more, so it may have been removed."""
-    parts = agreed.head.parts if agreed else ()
-    for part in parts:
-        if agreed is not None and part.name == name:
-            try:
-                result.bases[name] = b"".join(
-                    fetch(remote, agreed.head.space, part, (), 0, result.spool).all(None)
-                )
-            except RemoteError as error:
-                if MISSING not in error.details:
-                    raise
+    if agreed is None or (part := agreed.head.part(name)) is None:
+        return
+    try:
+        result.bases[name] = b"".join(fetch(remote, agreed.head.space, part, (), 0, result.spool).all(None))
+    except RemoteError as error:
+        if MISSING not in error.details:
+            raise
 
 
 def fetch_part(

@@ -268,10 +268,7 @@ def fetch(
         before = chain[0].prev if chain else part.chain
         most = part.size - sum(one.raw for one in chain)
         chain = _chain(remote, spool, Range(space, part.name, 0, first, most), before) + chain
-        first = next(
-            (at for at in range(first) if chain[at].chain != agreed[at].chain),
-            first,
-        )
+        first = next((at for at in range(first) if chain[at].chain != agreed[at].chain), first)
         chain = chain[first:]
     if not first and (chain[0].prev if chain else part.chain) != START:
         raise _damaged(f"the chain of {part.name} is incomplete at its start")
@@ -318,17 +315,13 @@ def _chain(remote: Remote, spool: Spool, of: Range, last: str) -> list[FetchedBl
         last = one.prev
     late = {name: one for name, _, one in chain if one.slot is None}
     slots = laid_down(remote, of, late, spool) if late else {}
-    return [
-        FetchedBlock(name, at, one.prev, one.raw, _slot(name, one, slots, of))
-        for name, at, one in chain[::-1]
-    ]
-
-
-def _slot(name: str, one: Arrived, late: Mapping[str, Slot], of: Range) -> Slot:
-    slot = one.slot or late.get(name)
-    if slot is None:
-        raise _not_there(name, of)
-    return slot
+    blocks: list[FetchedBlock] = []
+    for name, at, one in chain[::-1]:
+        slot = one.slot or slots.get(name)
+        if slot is None:
+            raise _not_there(name, of)
+        blocks.append(FetchedBlock(name, at, one.prev, one.raw, slot))
+    return blocks
 
 
 def _not_there(name: str, of: Range) -> RemoteError:

@@ -107,20 +107,9 @@ class Engine(Step):
         self.states = States(os.fspath(state_dir), fs)
         self.projects = projects if projects is not None and layout.projects_are_folders else SameNames()
         rules = rules or Rules()
-        super().__init__(
-            Context(
-                fs,
-                layout,
-                self.remote,
-                self.states,
-                rules,
-                self.projects,
-                in_use,
-                now,
-                min(block, BLOCK),
-                Surveyor(fs, layout, rules, self.states.folder),
-            )
-        )
+        surveyor, block = Surveyor(fs, layout, rules, self.states.folder), min(block, BLOCK)
+        here = fs, layout, self.remote, self.states
+        super().__init__(Context(*here, rules, self.projects, in_use, now, block, surveyor))
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
@@ -173,11 +162,7 @@ class Engine(Step):
             return report
 
     def listed(self) -> dict[str, HeadRecord]:
-        """Return all heads on the remote, by name.
-
-        Raises:
-            RemoteError: they cannot be listed.
-        """
+        """Return all heads on the remote, by name. Raises as `heads_of`."""
         return heads_by_name(self.remote)
 
     def pull(self, heads: Mapping[str, HeadRecord] | None = None) -> Report:
@@ -402,8 +387,7 @@ class Engine(Step):
             Pusher(self._context).assure(intent.ref(), intent, self.states.agreed(name))
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
-                owners = intent.head.owners
-                self._settle_owners(intent.ref(), owners)
+                self._settle_owners(intent.ref(), intent.head.owners)
             else:
                 self.states.give_up(name, intent)
         return self.states.agreed(name)
@@ -460,11 +444,12 @@ class Engine(Step):
                 continue
             if self._concerns(head):
                 found[newest.name] = newest, agreed if unchanged else None, head
-        for name in parents_first(found, lambda name: self._above(found[name][2])):
+        above = {
+            name: head_name(head.kind, head.project, head.parent) if head.parent else ""
+            for name, (_, _, head) in found.items()
+        }
+        for name in parents_first(found, above.__getitem__):
             yield found[name]
-
-    def _above(self, head: Head) -> str:
-        return head_name(head.kind, head.project, head.parent) if head.parent else ""
 
     def _pull(
         self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head

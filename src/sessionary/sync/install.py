@@ -32,18 +32,10 @@ LONGEST_NAME = 255
 
 
 def refuse_strangers(layout: SyncLayout, head: Head) -> None:
-    """Refuse a head that names a file which no such session can have, or an owner of a file that is not a ledger.
-
-    Raises:
-        Invalid: it does.
-    """
-    only = layout.single_file(head.session)
-    is_emptied = head.deleted and not head.parts  # a tombstone may have no parts
-    if (
-        only is not None
-        and not is_emptied
-        and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]
-    ):
+    """Raise Invalid for a head that names a file which no such session can have, or an owner of no ledger."""
+    only, named = layout.single_file(head.session), [(part.name, part.kind) for part in head.parts]
+    is_emptied = head.deleted and not named  # a tombstone may have no parts
+    if only is not None and not is_emptied and named != [(only, _kind(layout, only))]:
         # Other parts would be written over this one file, bypassing its rule; without any synchronised part, a folder
         # would take its place.
         raise Invalid(
@@ -193,10 +185,8 @@ class Placer(Step):
             ours = read_bytes(self._fs, source) or b""
             if data == ours:
                 return
-            if (
-                self._layout.part_kind(name) is not None
-                and self._layout.rule(name).policy is Policy.IMMUTABLE
-            ):
+            is_known = self._layout.part_kind(name) is not None
+            if is_known and self._layout.rule(name).policy is Policy.IMMUTABLE:
                 target = os.path.join(os.path.dirname(target), os.path.basename(own_name(name, ours)))
                 if stat_or_none(self._fs, target) is not None:
                     return

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -34,7 +34,7 @@ from sessionary.sync.download import MISSING
 from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import SHORT, Head
 from sessionary.sync.install import Placer, refuse_strangers
-from sessionary.sync.local_files import LocalPart, begins_with, tip
+from sessionary.sync.local_files import LocalPart, Stamp, begins_with, tip
 from sessionary.sync.remote import HeadRecord, is_unreadable
 from sessionary.sync.report import (
     FOR_USER,
@@ -56,6 +56,15 @@ LATE: Final = timedelta(minutes=5)
 
 SIBLINGS = 100
 """Number of siblings for the same bytes of a session, if other sessions have taken their names."""
+
+
+class _Case(NamedTuple):
+    """A session to pull: its head, its place here, and its agreed state."""
+
+    record: HeadRecord
+    head: Head
+    ref: SessionRef
+    agreed: SyncedState | None
 
 
 def open_here(why: str | bool) -> str:
@@ -84,15 +93,15 @@ class Puller(Step):
         """
         refuse_strangers(self._layout, head)
         self._links.refuse(ref)
-        agreed = self._states.agreed(record.name)
+        one = _Case(record, head, ref, self._states.agreed(record.name))
         if self._layout.ref_for_path(ref.path) is None:
             if head.deleted:
-                self._agree(record, head, ref, Comparison(), agreed)
+                self._agree(one, Comparison())
                 return outcome_of(head, SyncStatus.IN_STEP, "trashed elsewhere")
-            return self._place(record, head, ref)
+            return self._place(one._replace(agreed=None))
         for _ in range(TRIES):
             with self._states.spool() as spool:
-                outcome = self._merge(record, head, ref, agreed, keep, spool)
+                outcome = self._merge(one, keep, spool)
             if outcome is not None:
                 return self._surveyor.with_left_out(ref, outcome, head)
         raise Locked(f"{ref.locator} keeps changing", operation="pull", session=ref.session_id)
@@ -149,28 +158,21 @@ class Puller(Step):
 
     # -- a session that is not here
 
-    def _place(self, record: HeadRecord, head: Head, ref: SessionRef) -> Outcome:
+    def _place(self, one: _Case) -> Outcome:
         with self._states.spool() as spool:
-            found, _ = self._compare(ref, {}, None, head, spool)
-            staged = self._placer.stage(record.name, ref, head, found, {}, self._device)
-        self._placer.enter(staged, ref)
-        self._set_times(ref, activity.last_active(head, self._now()))
-        activity.forget_cleanups(self._fs, [ref])
-        self._agree(record, head, ref, found, None)
-        return outcome_of(head, SyncStatus.PULLED)
+            found, _ = self._compare(one.ref, {}, None, one.head, spool)
+            staged = self._placer.stage(one.record.name, one.ref, one.head, found, {}, self._device)
+        self._placer.enter(staged, one.ref)
+        self._set_times(one.ref, activity.last_active(one.head, self._now()))
+        activity.forget_cleanups(self._fs, [one.ref])
+        self._agree(one, found)
+        return outcome_of(one.head, SyncStatus.PULLED)
 
     # -- a session that is here
 
-    def _merge(
-        self,
-        record: HeadRecord,
-        head: Head,
-        ref: SessionRef,
-        agreed: SyncedState | None,
-        keep: str | None,
-        spool: Spool,
-    ) -> Outcome | None:
+    def _merge(self, one: _Case, keep: str | None, spool: Spool) -> Outcome | None:
         """Compare, fetch, lock the session, check again, write. None if it has changed meanwhile."""
+        record, head, ref, agreed = one
         mine = self._surveyor.survey(ref)
         found, closed = self._compare(ref, mine, agreed, head, spool)
         judged = self._guard.judge(mine, agreed, head, found, keep)
@@ -180,26 +182,22 @@ class Puller(Step):
         writer = Writer(self._context, ref, head, keep)
         if diverged and judged.waits:
             beside = writer.lay_beside(found, mine, judged.refused)
-            outcome = outcome_of(head, SyncStatus.DIVERGED)
-            return self._wait(record.name, head, ref, agreed, judged, outcome, beside)
+            return self._wait(one, judged, outcome_of(head, SyncStatus.DIVERGED), beside)
         if diverged:
             fetch_rest(self._remote, found, agreed, head, self._rules)
         with self._layout.lock(ref):
-            again = self._surveyor.survey(ref)
-            if {part.name: part.stamp for part in again.values()} != {
-                part.name: part.stamp for part in mine.values()
-            }:
+            if _stamps(self._surveyor.survey(ref)) != _stamps(mine):
                 return None
             if keep is None and (why := self._in_use(ref)):  # opened while the remote was being read
                 return outcome_of(head, SyncStatus.HELD_BACK, open_here(why))
             if head.deleted:
-                return self._follow_deletion(record, head, ref, found, agreed)
+                return self._follow_deletion(one, found)
             if diverged:
-                return self._give_way(record, head, ref, found, agreed, mine)
+                return self._give_way(one, found, mine)
             if keep == THEIRS:
                 writer.give_up_ours(found, judged.decided)
-            if found.awaits_user(self._rule):
-                writer.show(found, mine)
+            if for_user := found.for_user(self._rule):
+                writer.lay_beside(found, mine, for_user)
                 return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
             writer.prove(found, mine)
             self._settle_owners(ref, head.owners)
@@ -214,27 +212,19 @@ class Puller(Step):
         outcome = outcome_of(head, SyncStatus.PULLED if changed else unchanged, noted)
         held = {**judged.held, **writer.held}
         if judged.waits:
-            return self._wait(record.name, head, ref, agreed, judged, outcome, beside)
-        self._agree(record, head, ref, found, agreed, held)
+            return self._wait(one, judged, outcome, beside)
+        self._agree(one, found, held)
         self._remember_taken(record.name, undo, taken, agreed)
         holds = holds_of(self._layout, ref, head, self._device, held, judged.refused, beside.get)
         return with_holds(with_undo(outcome, undo, taken), holds)
 
-    def _wait(
-        self,
-        name: str,
-        head: Head,
-        ref: SessionRef,
-        agreed: SyncedState | None,
-        judged: Judged,
-        outcome: Outcome,
-        beside: Mapping[str, str],
-    ) -> Outcome:
+    def _wait(self, one: _Case, judged: Judged, outcome: Outcome, beside: Mapping[str, str]) -> Outcome:
         """Record a damaged version that keeps both sides from agreeing, so that a status need not search for it."""
-        if agreed is not None and (judged.held, judged.refused) != (agreed.held, agreed.refused):
-            noted = msgspec.structs.replace(agreed, held=judged.held, refused=judged.refused)
-            self._states.agree(name, noted)
-        holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused, beside.get)
+        agreed, held, refused = one.agreed, judged.held, judged.refused
+        if agreed is not None and (held, refused) != (agreed.held, agreed.refused):
+            noted = msgspec.structs.replace(agreed, held=held, refused=refused)
+            self._states.agree(one.record.name, noted)
+        holds = holds_of(self._layout, one.ref, one.head, self._device, held, refused, beside.get)
         return with_holds(outcome, holds)
 
     def _come_back(self, name: str, ref: SessionRef, found: Comparison) -> str:
@@ -247,35 +237,26 @@ class Puller(Step):
         elif words:
             self._states.taken.forget(name)
 
-    def _follow_deletion(
-        self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
-    ) -> Outcome:
+    def _follow_deletion(self, one: _Case, found: Comparison) -> Outcome:
         """Trash a session that was trashed elsewhere, unless it has changes of its own, or the user must decide."""
         for_user = any(self._rule(name).policy is Policy.MANUAL for name in found.verdicts)
         ours = for_user or not found.all_are(Verdict.SAME, Verdict.THEIRS)
         if not ours:
-            self._layout.trash(ref, self._now())
-        self._agree(record, head, ref, found, agreed)
+            self._layout.trash(one.ref, self._now())
+        self._agree(one, found)
         if ours:
             why = "but only the user may remove it" if for_user else "but changed here"
-            return outcome_of(head, SyncStatus.HELD_BACK, f"trashed elsewhere, {why}: it is kept")
-        return outcome_of(head, SyncStatus.TRASHED, "trashed elsewhere")
+            return outcome_of(one.head, SyncStatus.HELD_BACK, f"trashed elsewhere, {why}: it is kept")
+        return outcome_of(one.head, SyncStatus.TRASHED, "trashed elsewhere")
 
-    def _give_way(
-        self,
-        record: HeadRecord,
-        head: Head,
-        ref: SessionRef,
-        found: Comparison,
-        agreed: SyncedState | None,
-        mine: Mapping[str, LocalPart],
-    ) -> Outcome:
+    def _give_way(self, one: _Case, found: Comparison, mine: Mapping[str, LocalPart]) -> Outcome:
         """Move the local version to a sibling, and the remote version into its place. The caller holds the session.
 
         The local version may be what several devices had agreed, and a remote has lost since. All of them then choose
         the same sibling; if it exists here already, the local version goes to the trash. The same applies if the same
         bytes gave way before and the sibling still starts with them; otherwise they get another sibling.
         """
+        record, head, ref, agreed = one
         pieces: Mapping[str, list[Piece]] = agreed.pieces if agreed else {}
         tips = {
             name: tip(self._fs, part, pieces.get(name, [])[: found.matched[name].pieces])
@@ -283,7 +264,7 @@ class Puller(Step):
         }
         shared = agreed is not None and all(found.matched[name].same for name in mine)
         whose, at = (agreed.head.device, agreed.head.at) if agreed and shared else (self._device, "")
-        sibling, is_kept = self._sibling(record.name, ref, whose, digest(tips), mine, shared=shared)
+        sibling, is_kept = self._sibling(one, whose, digest(tips), mine, shared=shared)
         new_id = sibling.session_id
         staged = self._placer.stage(record.name, ref, head, found, mine, self._device)
         moving = Moving(ref.locator, sibling.locator, new_id, ref.session_id, head.project, staged, at)
@@ -295,22 +276,16 @@ class Puller(Step):
             self._relabel(sibling, ref.session_id, at)
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.last_active(head, self._now()))
-        self._agree(record, head, ref, found, None)
+        self._agree(one._replace(agreed=None), found)
         self._states.moves.forget(record.name)
         note = f"another device has continued it; the local version is {new_id} now"
         return replace(outcome_of(head, SyncStatus.DIVERGED, note), sibling=new_id)
 
     def _sibling(
-        self,
-        name: str,
-        ref: SessionRef,
-        whose: str,
-        tips: str,
-        mine: Mapping[str, LocalPart],
-        *,
-        shared: bool,
+        self, one: _Case, whose: str, tips: str, mine: Mapping[str, LocalPart], *, shared: bool
     ) -> tuple[SessionRef, bool]:
         """Return the sibling for the local version, and True if it exists from an earlier time."""
+        name, ref = one.record.name, one.ref
         sibling = ref
         for number in range(1, SIBLINGS):
             new_id = sibling_id(name, whose, tips if number == 1 else f"{tips} {number}")
@@ -351,21 +326,17 @@ class Puller(Step):
         if active is not None:
             activity.restore(self._fs, self._layout, self._rules, self._links, ref, active)
 
-    def _agree(
-        self,
-        record: HeadRecord,
-        head: Head,
-        ref: SessionRef,
-        found: Comparison,
-        agreed: SyncedState | None,
-        held: Mapping[str, Held] | None = None,
-    ) -> None:
+    def _agree(self, one: _Case, found: Comparison, held: Mapping[str, Held] | None = None) -> None:
         """Store the agreed state, as the last step."""
+        record, head, ref, agreed = one
         pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
-        self._states.agree(
-            record.name, SyncedState(head, record.etag, pieces, ref.locator, held=dict(held or {}))
-        )
+        after = SyncedState(head, record.etag, pieces, ref.locator, held=dict(held or {}))
+        self._states.agree(record.name, after)
+
+
+def _stamps(parts: Mapping[str, LocalPart]) -> dict[str, Stamp]:
+    return {name: part.stamp for name, part in parts.items()}
 
 
 def _healer(head: Head) -> str:

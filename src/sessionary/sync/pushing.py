@@ -313,11 +313,8 @@ class Pusher(Step):
             rested = abs((self._now() - began).total_seconds()) > REST
             if rested:
                 self._put_versions(agreed, intended)
-            self._put_missing(
-                mine,
-                intended,
-                intended.unsure if rested else assumed(agreed.head, drafts, matched),
-            )
+            wanted = intended.unsure if rested else assumed(agreed.head, drafts, matched)
+            self._put_missing(mine, intended, wanted)
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             self._remember_taken(name, undo, agreed, basis.agreed)
@@ -385,13 +382,8 @@ class Pusher(Step):
 
         Args:
             before: the agreed state before it.
-
-        Raises:
-            RemoteError: the remote failed.
         """
-        if (
-            intent.unsure and stat_or_none(self._fs, ref.locator) is not None
-        ):  # otherwise it was deleted since
+        if intent.unsure and stat_or_none(self._fs, ref.locator) is not None:  # else it was deleted since
             self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
         if before is not None:
             self._put_versions(before, intent)
@@ -401,7 +393,11 @@ class Pusher(Step):
             self._remote.put_block(intended.head.space, block, data)
 
     def _put_missing(self, mine: Mapping[str, LocalPart], intended: SyncedState, wanted: Numbers) -> None:
-        put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
+        """Put missing blocks from local files; those that have changed are left out."""
+        for file, numbers in wanted.items():
+            if file in mine and file in intended.pieces:
+                space, pieces = intended.head.space, intended.pieces[file]
+                put_missing(self._fs, self._remote, space, mine[file], pieces, numbers)
 
     def _swap(self, name: str, intended: SyncedState, etag: str | None) -> str | None:
         """Swap the head, after storing the intent. None if another device was faster."""
@@ -446,7 +442,7 @@ class Pusher(Step):
         """Return the outcome if a push must not continue from a head; None if it may."""
         if waits:
             return outcome_of(head, SyncStatus.BEHIND)
-        if found.awaits_user(self._rule):
+        if found.for_user(self._rule):
             return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
         if found.is_diverged(self._rule):
             return outcome_of(head, SyncStatus.DIVERGED, "another device has continued it; a pull keeps both")

@@ -180,11 +180,7 @@ def check_name(name: str) -> str:
 
 
 def refuse_large(name: str, data: bytes, most: int = LARGEST_BLOCK) -> None:
-    """Refuse a block or head that is larger than a remote has to accept.
-
-    Raises:
-        RemoteError: it is.
-    """
+    """Refuse a block or head that is larger than a remote has to accept. Raises RemoteError."""
     if len(data) > most:
         raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {most}")
 
@@ -321,11 +317,7 @@ def stats_of(remote: Remote, space: str, first: str = "", stop: str = "~") -> It
 
 
 def read_block(remote: Remote, space: str, name: str) -> bytes | RemoteError | None:
-    """Return the bytes of a block; None if it is missing, the error if it cannot be decrypted.
-
-    Raises:
-        RemoteError: the remote failed.
-    """
+    """Return the bytes of a block; None if it is missing, the error if it cannot be decrypted."""
     try:
         found = blocks_of(remote, space, name, name + "~")
         return next((block.data for block in found if block.id == name), None)

@@ -99,15 +99,13 @@ class Earlier(Step):
         return generations(self._layout, msgspec.structs.replace(head, history=history))
 
     def _is_there(self, head: Head, past: Past) -> bool:
-        return all(
-            self._has_block(head.space, part_key(name), number - 1, chain)
-            for name, (number, chain) in past.tips.items()
-            if number > 0
-        )
-
-    def _has_block(self, space: str, key: str, number: int, chain: str) -> bool:
-        found = stats_of(self._remote, space, *id_range(key, number, number + 1))
-        return block_id(key, number, chain) in (block.id for block in found)
+        for name, (number, chain) in past.tips.items():
+            key = part_key(name)
+            if number > 0:
+                found = stats_of(self._remote, head.space, *id_range(key, number - 1, number))
+                if block_id(key, number - 1, chain) not in (block.id for block in found):
+                    return False
+        return True
 
     def restore(self, ref: SessionRef, generation: int) -> list[Restored]:
         """Replace a session's journals, or its document, by an earlier version.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Any
 
 from sessionary.errors import RemoteError
@@ -28,12 +29,7 @@ class Cost:
     ru: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.requests + other.requests,
-            self.bytes_up + other.bytes_up,
-            self.bytes_down + other.bytes_down,
-            self.ru + other.ru,
-        )
+        return Cost(*map(add, astuple(self), astuple(other)))
 
 
 class RetryingRemote(WrappedRemote):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import SessionaryError
 from sessionary.layouts.sync import SyncLayout
-from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.heads import decode, encode, follows, is_older, kind_of
 from sessionary.sync.local_files import LocalPart, match
@@ -77,20 +76,15 @@ def is_whole(fs: Fs, layout: SyncLayout, rules: Rules, agreed: SyncedState) -> b
     head = agreed.head
     if head.deleted or stat_or_none(fs, agreed.folder) is None:
         return True
-    ref = SessionRef(head.kind, head.session, agreed.folder, head.project)
     return all(
-        stat_or_none(fs, layout.path_of(ref, part.name)) is not None
+        stat_or_none(fs, layout.path_of(agreed.ref(), part.name)) is not None
         for part in head.parts
         if rules.carries(kind_of(part)) and part.name != bundles.NAME
     )
 
 
 def standing_of(
-    record: HeadRecord | None,
-    agreed: SyncedState | None,
-    *,
-    same: bool,
-    whole: bool,
+    record: HeadRecord | None, agreed: SyncedState | None, *, same: bool, whole: bool
 ) -> tuple[SyncStatus, str]:
     """Return the status of a local session, and the reason.
 

@@ -214,11 +214,8 @@ def _accepted(old: Head, drafts: Mapping[str, Draft], claims: Claims) -> dict[st
         if name not in drafts
         or chain in {drafts[name].part.chain, *(piece.chain for piece in drafts[name].pieces)}
     }
-    return (
-        kept
-        | {name: drafts[name].part.chain for name in claims.accepted if name in drafts}
-        | dict(claims.items)
-    )
+    sent = {name: drafts[name].part.chain for name in claims.accepted if name in drafts}
+    return {**kept, **sent, **claims.items}
 
 
 def _has_version(old: PartHead, new: PartHead) -> bool:
@@ -285,54 +282,23 @@ def together(*several: Numbers) -> dict[str, list[int]]:
 
 
 def put_missing(
-    fs: Fs,
-    remote: Remote,
-    space: str,
-    mine: Mapping[str, LocalPart],
-    pieces: Mapping[str, Sequence[Piece]],
-    wanted: Numbers,
-) -> None:
-    """Put missing blocks from local files; files that have changed are skipped.
-
-    Raises:
-        RemoteError: the remote failed.
-    """
-    for name, numbers in wanted.items():
-        if name in mine and name in pieces:
-            _put(
-                fs,
-                remote,
-                space,
-                mine[name],
-                pieces[name],
-                _missing(remote, space, name, pieces[name], numbers),
-            )
-
-
-def _missing(
-    remote: Remote, space: str, name: str, pieces: Sequence[Piece], numbers: Iterable[int]
-) -> list[int]:
-    """Return the missing ones of these blocks."""
-    known = [number for number in numbers if number < len(pieces)]
-    if not known:
-        return []
-    key = part_key(name)
-    there = {stat.id for stat in stats_of(remote, space, *id_range(key, min(known), max(known) + 1))}
-    return [number for number in known if block_id(key, number, pieces[number].chain) not in there]
-
-
-def _put(
     fs: Fs, remote: Remote, space: str, part: LocalPart, pieces: Sequence[Piece], numbers: Iterable[int]
 ) -> None:
+    """Put those of these blocks that are missing, as far as the local file has not changed."""
+    key, known = part_key(part.name), [number for number in numbers if number < len(pieces)]
+    if not known:
+        return
+    there = {stat.id for stat in stats_of(remote, space, *id_range(key, min(known), max(known) + 1))}
     with LineFile(part.path, fs) as file:
-        for number in numbers:
+        for number in known:
             begin, prev = pieces[number - 1] if number else Piece(0, START)
             end, wanted = pieces[number]
-            if end > part.size:
-                return
+            name = block_id(key, number, wanted)
+            if name in there or end > part.size:
+                continue
             chain, data = pack(file, begin, end, prev)
             if chain == wanted:
-                remote.put_block(space, block_id(part_key(part.name), number, chain), data)
+                remote.put_block(space, name, data)
 
 
 def in_blocks(head: Head, pieces: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:

@@ -221,7 +221,7 @@ def of_repair(found: Repair) -> dict[str, Any]:
         "path": found.ref.locator,
         "changed": found.changed,
         "dry_run": found.dry_run,
-        "brought_in": [one.as_dict() for one in found.copies],
+        "brought_in": [one._asdict() for one in found.copies],
         "remaining": [problem.as_dict() for problem in found.remaining],
     }
     if done is None:

@@ -20,14 +20,7 @@ from dataclasses import dataclass, field
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.sync.blocks import block_id, id_range, part_key, unpack
 from sessionary.sync.heads import Head, decode
-from sessionary.sync.remote import (
-    HeadRecord,
-    Remote,
-    blocks_of,
-    heads_of,
-    is_unreadable,
-    stats_of,
-)
+from sessionary.sync.remote import HeadRecord, Remote, blocks_of, heads_of, is_unreadable, stats_of
 
 Tip = tuple[str, int, str]
 """The key of a file, its number of blocks, and its chain."""
@@ -250,9 +243,6 @@ def count_leftovers(remote: Remote, on_progress: OnProgress = lambda done: None)
 
     Args:
         on_progress: called with the number of finished spaces.
-
-    Raises:
-        RemoteError: the remote failed.
     """
     heads = read_heads(remote)
     found = begun(heads)

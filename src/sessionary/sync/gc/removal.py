@@ -44,14 +44,7 @@ from sessionary.sync.gc.leftovers import (
 )
 from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
-from sessionary.sync.remote import (
-    BlockStat,
-    HeadRecord,
-    Remote,
-    is_unreadable,
-    read_block,
-    stats_of,
-)
+from sessionary.sync.remote import BlockStat, HeadRecord, Remote, is_unreadable, read_block, stats_of
 from sessionary.sync.upload_plan import REST
 
 RETENTION: Final = timedelta(days=30)
@@ -97,15 +90,10 @@ class Removal:
     @property
     def is_whole(self) -> bool:
         """False if something prevented a part of the removal."""
-        hindered = (
-            self.found.unread
-            or self.found.closed
-            or self.missing
-            or self.undated
-            or self.unkept
-            or self.spoilt
+        found = self.found
+        return not (
+            found.unread or found.closed or self.missing or self.undated or self.unkept or self.spoilt
         )
-        return not hindered
 
 
 class Remover:
@@ -288,10 +276,7 @@ class Remover:
     def _look_again(self, run: str | None, known: Heads, done: Removal) -> None:
         """Put back the blocks of a run that a head reaches now; all of them, if a head is unreadable."""
         heads = read_heads(self._remote)
-        heads.read = {
-            **known.read,
-            **heads.read,
-        }  # heads are never removed: one that is not listed was overlooked
+        heads.read = {**known.read, **heads.read}  # heads are never removed: one not listed was overlooked
         self._put_back(heads, self._removed.blocks(run), done, doubt=bool(heads.unread))
 
     def _put_back(self, heads: Heads, kept: dict[str, dict[str, Get]], done: Removal, *, doubt: bool) -> None:

@@ -74,52 +74,33 @@ CONDITIONS: Final = (
 )
 
 
-class _Cause(NamedTuple):
-    """A permanent error.
-
-    Attributes:
-        words: texts of the store that identify it.
-        what: the cause.
-        hint: the remedy.
-    """
-
-    words: tuple[str, ...]
-    what: str
-    hint: str
-
-
-_CAUSES: Final = (
-    _Cause(
-        _NO_BUCKET,
+_CAUSES: Final = {
+    _NO_BUCKET: (
         "the bucket or container does not exist",
         "create it as docs/howto/sync-s3.md describes; Sessionary creates no buckets",
     ),
-    _Cause(
-        ("169.254.169.254", "metadata.google.internal", "169.254.170.2"),
+    ("169.254.169.254", "metadata.google.internal", "169.254.170.2"): (
         "no credentials were found",
         _CREDENTIALS,
     ),
-    _Cause(
-        ("RequestTimeTooSkewed", "RequestExpired", "Request date header", "Invalid JWT"),
+    ("RequestTimeTooSkewed", "RequestExpired", "Request date header", "Invalid JWT"): (
         "the clock of this machine differs too much from that of the store",
         "set the clock (`timedatectl set-ntp true` on Linux), and try again; the credentials may be right",
     ),
-    _Cause(
-        ("NotImplemented", "status code: 501"),
+    ("NotImplemented", "status code: 501"): (
         "it does not support conditional writes, or another required feature",
         CONDITIONS,
     ),
-    _Cause(
-        ("AuthorizationHeaderMalformed", "PermanentRedirect", "incorrectly configured region"),
+    ("AuthorizationHeaderMalformed", "PermanentRedirect", "incorrectly configured region"): (
         "the bucket is in another region",
         "`sessionary sync init ADDRESS --option region=REGION --replace`, with the region of the bucket",
     ),
-    _Cause(
-        ("<Code>AccessDenied<", "AuthorizationPermissionMismatch", "AuthorizationFailure"),
+    ("<Code>AccessDenied<", "AuthorizationPermissionMismatch", "AuthorizationFailure"): (
         "these credentials are valid, but lack permission",
         "allow list, get and put below the address; docs/howto/sync-s3.md has the policies",
     ),
-)
+}
+"""Permanent errors: texts of the store that identify one, its cause, and the remedy."""
 
 
 def open_store(url: str, **options: Any) -> Any:
@@ -422,17 +403,14 @@ class ObjectStoreRemote:
 
         try:
             return call()
-        except FileNotFoundError as error:
-            if _is_no_bucket(error):
-                raise _refused(error, self.url) from error
-            raise NotFound(path) from error
         except exceptions.AlreadyExistsError as error:
             raise _Taken from error
-        except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
-            if _is_no_bucket(error):
-                raise _refused(error, self.url) from error
-            raise _Other from error
-        except exceptions.BaseError as error:
+        except (FileNotFoundError, exceptions.BaseError) as error:
+            if not any(word in str(error) for word in _NO_BUCKET):
+                if isinstance(error, FileNotFoundError):
+                    raise NotFound(path) from error
+                if isinstance(error, exceptions.PreconditionError | exceptions.NotModifiedError):
+                    raise _Other from error
             raise _refused(error, self.url) from error
 
 
@@ -502,11 +480,6 @@ def _version(meta: ObjectMeta) -> str:
 # -- errors: obstore uses one class for most of them, and has the status and the answer of the store only in the text
 
 
-def _is_no_bucket(error: Exception) -> bool:
-    """True if the bucket or container is missing, not only the object."""
-    return any(word in str(error) for word in _NO_BUCKET)
-
-
 def _refused(error: Exception, url: str) -> RemoteError:
     """Convert an error of obstore."""
     text = str(error)
@@ -514,9 +487,9 @@ def _refused(error: Exception, url: str) -> RemoteError:
     found = _STATUS.search(text)
     status = int(found[1]) if found else None
     details = {"status": status} if status else {}
-    for cause in _CAUSES:
-        if any(word in text for word in cause.words):
-            return RemoteError(f"{url}: {cause.what}", hint=cause.hint, details=details)
+    for words, (what, hint) in _CAUSES.items():
+        if any(word in text for word in words):
+            return RemoteError(f"{url}: {what}", hint=hint, details=details)
     if status in (401, 403):
         return RemoteError(
             f"{url} refuses the credentials ({status}): {first}", hint=_CREDENTIALS, details=details
