@@ -218,11 +218,7 @@ def _versions(archive: Archive, entry: Archived) -> int:
     return 0
 
 
-@command(
-    "verify",
-    "sessionary archive verify",
-    "sessionary archive verify 3f0c81d2 --json",
-)
+@command("verify", "sessionary archive verify", "sessionary archive verify 3f0c81d2 --json")
 @click.argument("sessions", nargs=-1, metavar="[ID]...", shell_complete=_completed)
 @_folder
 @options.json_result
@@ -292,11 +288,7 @@ def restore_command(session: str, folder: Path | None, to: Path | None, version:
     return output.shown(document, lines, asides=asides)
 
 
-@command(
-    "rm",
-    "sessionary archive rm 3f0c81d2",
-    "sessionary archive rm 3f0c81d2 77aa99bb --yes",
-)
+@command("rm", "sessionary archive rm 3f0c81d2", "sessionary archive rm 3f0c81d2 77aa99bb --yes")
 @click.argument("sessions", nargs=-1, required=True, metavar="ID...", shell_complete=_completed)
 @_folder
 @options.flag("--yes", help="Do not ask for confirmation.")

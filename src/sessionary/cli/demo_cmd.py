@@ -83,10 +83,7 @@ def show(lines: Iterator[str]) -> bool:
     return True
 
 
-@command(
-    "demo",
-    "sessionary sync demo",
-)
+@command("demo", "sessionary sync demo")
 @options.flag("--keep", help="Keep the scratch folder for inspection.")
 def sync_demo_command(keep: bool) -> int:
     """Show two machines that share sessions, with kills.

@@ -172,10 +172,7 @@ _SYNC = {
     "sessionary sync status",
     "sessionary sync watch",
     cls=LazyGroup,
-    places={
-        **places_in("sessionary.cli.sync", _SYNC),
-        "demo": "sessionary.cli.demo_cmd:sync_demo_command",
-    },
+    places={**places_in("sessionary.cli.sync", _SYNC), "demo": "sessionary.cli.demo_cmd:sync_demo_command"},
 )
 def sync_command() -> None:
     """Share sessions between machines.

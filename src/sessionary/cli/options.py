@@ -86,10 +86,7 @@ home = repeated(
 def as_json(what: str, line: str) -> Callable[[Command], Command]:
     """The options ``--json`` (all in one document) and ``--jsonl`` (a stream of lines), which exclude each other."""
     text, texts = f"Print {what} as one JSON document.", f"Print JSON Lines: {line} per line."
-    return together(
-        json_flag("--json", "json_", help=text),
-        json_flag("--jsonl", help=texts),
-    )
+    return together(json_flag("--json", "json_", help=text), json_flag("--jsonl", help=texts))
 
 
 def together(*some: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -18,17 +18,7 @@ from sessionary.cli.targets import of_project, project_name, project_names, repo
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
-from sessionary.search import (
-    PARTS,
-    PERSON,
-    Alternative,
-    Hit,
-    Needle,
-    Pattern,
-    Query,
-    Span,
-    parsed,
-)
+from sessionary.search import PARTS, PERSON, Alternative, Hit, Needle, Pattern, Query, Span, parsed
 from sessionary.search.expression import split
 from sessionary.workspace import Workspace, documents, gathered
 from sessionary.workspace.searching import Hits

@@ -254,8 +254,7 @@ def _from_the_end(turns: Turns, messages: Iterable[Numbered]) -> Turns:
     assert first is not None, "a range begins somewhere"
     if first < 1 and turns[0] < 0 and turns[1] == turns[0]:
         raise Invalid(
-            f"no turn {turns[0]}: the session has {formatting.count(count, 'turn')}",
-            operation="show",
+            f"no turn {turns[0]}: the session has {formatting.count(count, 'turn')}", operation="show"
         )
     return max(first, 0), last
 

@@ -168,12 +168,7 @@ def _tables(costs: Costs) -> dict[str, dict[str, Usage]]:
 
 
 def _counts(stats: Stats) -> dict[str, int]:
-    return {
-        "sessions": stats.sessions,
-        "messages": stats.messages,
-        "turns": stats.turns,
-        "size": stats.size,
-    }
+    return {"sessions": stats.sessions, "messages": stats.messages, "turns": stats.turns, "size": stats.size}
 
 
 def _totals(stats: Stats, relations: Counter[str], projects: dict[str, Stats]) -> Iterator[str]:

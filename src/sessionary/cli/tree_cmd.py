@@ -96,14 +96,7 @@ def _drawn(
             yield _line(one, levels, short[one.ref], room, facts, one.ref.locator == marked)
 
 
-def _line(
-    one: Kin,
-    levels: list[bool],
-    short: str,
-    room: int,
-    facts: str,
-    marked: bool,
-) -> str:
+def _line(one: Kin, levels: list[bool], short: str, room: int, facts: str, marked: bool) -> str:
     summary = one.summary
     verdict = formatting.verdict(summary.health)
     left = max(room - cells(facts) - 7, 12)

@@ -31,12 +31,7 @@ _REPLACED = "take the line from the backup if it is intact there, else replace t
 _SET_ASIDE = "save the damaged bytes aside, and take the record from the backup if it has it"
 
 CODES: Final[dict[str, Code]] = {
-    "torn_tail": Code(
-        Severity.lost_data,
-        True,
-        "the last line is incomplete",
-        "save the torn bytes aside",
-    ),
+    "torn_tail": Code(Severity.lost_data, True, "the last line is incomplete", "save the torn bytes aside"),
     "bad_json": Code(Severity.lost_data, True, "a complete line that is not JSON", _SET_ASIDE),
     "bad_utf8": Code(Severity.lost_data, True, "a complete line that is not valid UTF-8", _REPLACED),
     # A file system that lost power after extending the file and before writing the data leaves zeros in place of the

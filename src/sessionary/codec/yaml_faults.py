@@ -40,12 +40,7 @@ class Faults:
         self._data = data
 
     def add(
-        self,
-        code: str,
-        keys: Keys,
-        message: str,
-        repair: str,
-        severity: Severity = Severity.stops_resume,
+        self, code: str, keys: Keys, message: str, repair: str, severity: Severity = Severity.stops_resume
     ) -> None:
         """Add a fault; `message` describes it without naming the place."""
         self.found.append(Fault(code, severity, tuple(keys), message, repair))

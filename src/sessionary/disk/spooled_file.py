@@ -51,12 +51,7 @@ class Spool(ClosedOnExit):
     """
 
     def __init__(
-        self,
-        folder: str | None = None,
-        *,
-        make: bool = False,
-        in_memory: int = IN_MEMORY,
-        fs: Fs = OS_FS,
+        self, folder: str | None = None, *, make: bool = False, in_memory: int = IN_MEMORY, fs: Fs = OS_FS
     ) -> None:
         self._folder = folder
         self._make = make

@@ -164,10 +164,7 @@ class OneProject:
     def _bound(self, named: Named, remote: Remote) -> str:
         assert named.folder is not None
         bindings = Bindings(
-            self._place.bindings,
-            identities=lambda: identities_in(heads_of(remote)),
-            waits=False,
-            fs=self._fs,
+            self._place.bindings, identities=lambda: identities_in(heads_of(remote)), waits=False, fs=self._fs
         )
         return bindings.identity(named.base, named.folder, partial(self._alike, named)) + named.way
 

@@ -306,11 +306,7 @@ def _folder_of_project(named: str) -> str | None:
 
 
 def _side(
-    config: CosmosConfig | None,
-    remote: Callable[[], Remote] | None,
-    tenant: str,
-    base: str,
-    chosen: Chosen,
+    config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str, base: str, chosen: Chosen
 ) -> tuple[Callable[[], Remote], str]:
     """Return a function that connects the remote, and the address that identifies its local state."""
     if config is None:

@@ -71,9 +71,7 @@ def build(
         )
     for name, replaces in CHANGING.items():
         hints = ToolAnnotations(
-            read_only_hint=not allow_writes,
-            destructive_hint=allow_writes and replaces,
-            open_world_hint=False,
+            read_only_hint=not allow_writes, destructive_hint=allow_writes and replaces, open_world_hint=False
         )
         _add(server, getattr(changing, name), call, hints)
     return server

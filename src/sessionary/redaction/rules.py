@@ -99,9 +99,7 @@ HINTS: Mapping[str, tuple[str, ...]] = {
 
 BLOB_KEY = r"(?:blob|speculativeSummarization)EncryptionKey"
 
-ALWAYS: Mapping[str, str] = {
-    "blob encryption key": rf"({BLOB_KEY}{_IS}){_NOT_YET}(?:\\+/|[^\s\"'\\,;{{}}])+",
-}
+ALWAYS: Mapping[str, str] = {"blob encryption key": rf"({BLOB_KEY}{_IS}){_NOT_YET}(?:\\+/|[^\s\"'\\,;{{}}])+"}
 """Keys that are masked in every export, redacted or not, and in all that is shown of the sessions of Cursor.
 
 They decrypt what an agent stores on a server.

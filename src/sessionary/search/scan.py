@@ -18,18 +18,7 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.abilities import HasTitles, KeepsMessagesInLines
 from sessionary.layouts.base import Layout, MayMatch
 from sessionary.layouts.summary import summary_of
-from sessionary.model import (
-    PERSON,
-    Aside,
-    Fact,
-    Item,
-    Message,
-    Place,
-    Problem,
-    SessionRef,
-    Severity,
-    Skipped,
-)
+from sessionary.model import PERSON, Aside, Fact, Item, Message, Place, Problem, SessionRef, Severity, Skipped
 from sessionary.redaction import Redaction
 from sessionary.search.expression import Alternative
 from sessionary.search.needle import Block, ByteFilter, LineFilter, Needle, Span, blocks, composed, one_spaced

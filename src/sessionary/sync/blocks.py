@@ -273,8 +273,4 @@ def _long_line(before: bytes, length: int) -> int | None:
 
 
 def _damaged(block: str, why: str) -> Corrupt:
-    return Corrupt(
-        f"block {block} on the remote cannot be read: {why}",
-        operation="pull",
-        hint=ANEW,
-    )
+    return Corrupt(f"block {block} on the remote cannot be read: {why}", operation="pull", hint=ANEW)

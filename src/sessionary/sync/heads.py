@@ -219,10 +219,7 @@ def place_of(data: bytes) -> Place | None:
 def _damaged(name: str, session: str | None, what: str) -> Corrupt:
     whose = f" (session {session!r})" if session is not None else ""
     return Corrupt(
-        f"head {name} on the remote{whose} is damaged: {what}",
-        operation="pull",
-        session=session,
-        hint=ANEW,
+        f"head {name} on the remote{whose} is damaged: {what}", operation="pull", session=session, hint=ANEW
     )
 
 

@@ -273,12 +273,7 @@ class Pusher(Step):
         return _Basis(SyncedState(head, "", {}, ref.locator), family.pieces if family else {})
 
     def _rounds(
-        self,
-        name: str,
-        ref: SessionRef,
-        basis: _Basis,
-        allowed: Collection[str],
-        ended: Collection[str],
+        self, name: str, ref: SessionRef, basis: _Basis, allowed: Collection[str], ended: Collection[str]
     ) -> Outcome | None:
         """Push rounds until the remote is complete; None if another device was faster."""
         standing, sent, undo = (SyncStatus.PUSHED if basis.again else SyncStatus.IN_STEP), False, None

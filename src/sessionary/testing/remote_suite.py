@@ -20,14 +20,7 @@ from typing import TypeVar
 from unittest import SkipTest
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import (
-    LARGEST_BLOCK,
-    BlockStat,
-    Remote,
-    blocks_of,
-    heads_of,
-    stats_of,
-)
+from sessionary.sync.remote import LARGEST_BLOCK, BlockStat, Remote, blocks_of, heads_of, stats_of
 
 _T = TypeVar("_T")
 ALL_BYTES = bytes(range(256)) * 3 + b'\0\xff{"\xed\xa0\x80'

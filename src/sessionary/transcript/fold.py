@@ -165,11 +165,7 @@ class Fold(Struct, array_like=True):
             return msgpack.encode(
                 replace(self, usage={}, diagnosis=replace(found, matcher=matcher, marks=marks))
             )
-        except (
-            MsgspecError,
-            UnicodeEncodeError,
-            OverflowError,
-        ):  # a lone surrogate, a number of 65 bits
+        except (MsgspecError, UnicodeEncodeError, OverflowError):  # a lone surrogate, a number of 65 bits
             return None
 
 

@@ -13,12 +13,7 @@ from msgspec import Struct, field
 
 from sessionary.codec.seen import Seen, digest_of
 from sessionary.model import Place, ToolCall, ToolResult
-from sessionary.transcript.messages import (
-    UNNAMED,
-    bears_results,
-    holds_more,
-    parts,
-)
+from sessionary.transcript.messages import UNNAMED, bears_results, holds_more, parts
 
 NOWHERE = Place(None)
 

@@ -210,10 +210,7 @@ def _renumber(plan: Plan, matching: Matching, new_ids: Mapping[Call, str]) -> li
 
 
 def _move(
-    plan: Plan,
-    messages: Sequence[Message],
-    pairs: Sequence[tuple[Call, Answer]],
-    new_ids: Mapping[Call, str],
+    plan: Plan, messages: Sequence[Message], pairs: Sequence[tuple[Call, Answer]], new_ids: Mapping[Call, str]
 ) -> list[Change]:
     """Plan the move of misplaced answers; a message is moved as a whole if it holds nothing else."""
     groups: dict[int, list[tuple[Call, Answer]]] = {}

@@ -14,18 +14,7 @@ from sessionary.escaping import harmless
 from sessionary.model import SessionRef
 from sessionary.viewer.library import Library, Place, key_of
 from sessionary.workspace import Workspace, documents
-from sessionary.workspace.changes import (
-    ARCHIVE,
-    COPY,
-    EXPORT,
-    FORK,
-    RENAME,
-    REPAIR,
-    REWIND,
-    STAR,
-    TAG,
-    TRASH,
-)
+from sessionary.workspace.changes import ARCHIVE, COPY, EXPORT, FORK, RENAME, REPAIR, REWIND, STAR, TAG, TRASH
 from sessionary.workspace.exporting import safe_name
 from sessionary.workspace.stores import IN_PROJECTS
 from sessionary.xdg import data_folder
@@ -50,11 +39,7 @@ class Actions:
     """
 
     def __init__(
-        self,
-        library: Library,
-        *,
-        read_only: bool,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, library: Library, *, read_only: bool, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._library = library
         self._read_only = read_only

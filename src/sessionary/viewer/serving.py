@@ -112,12 +112,7 @@ def redirect_file(link: str) -> str:
 
 
 def serve(
-    library: Library,
-    bound: socket.socket,
-    token: str,
-    *,
-    read_only: bool,
-    started: Callable[[], None],
+    library: Library, bound: socket.socket, token: str, *, read_only: bool, started: Callable[[], None]
 ) -> None:
     """Answer until the user interrupts.
 

@@ -65,12 +65,7 @@ class Sessions:
     """The sessions of the homes, without the operations on them; the arguments are described at `Workspace`."""
 
     def __init__(
-        self,
-        homes: Homes = None,
-        root: Path | None = None,
-        *,
-        fs: Fs = OS_FS,
-        cache: str | None = None,
+        self, homes: Homes = None, root: Path | None = None, *, fs: Fs = OS_FS, cache: str | None = None
     ) -> None:
         agents = (AmplifierLayout.name, *(one.name for one in registry.LAYOUTS))
         if isinstance(homes, Mapping) and (unknown := sorted(homes.keys() - set(agents))):

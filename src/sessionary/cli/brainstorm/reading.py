@@ -24,9 +24,7 @@ _BARS = 10
 
 
 @command(
-    "status",
-    "sessionary brainstorm status feature-auth",
-    "sessionary brainstorm status feature-auth --json",
+    "status", "sessionary brainstorm status feature-auth", "sessionary brainstorm status feature-auth --json"
 )
 @params.slug
 @params.store

@@ -46,9 +46,7 @@ _COUNTED = (
 @click.argument("session", required=False, metavar="[ID]", shell_complete=completing.sessions())
 @places.local(quiet=True)
 @click.option(
-    "--keep",
-    type=click.Choice((MINE, THEIRS)),
-    help="The version to keep; the other one goes to the trash.",
+    "--keep", type=click.Choice((MINE, THEIRS)), help="The version to keep; the other one goes to the trash."
 )
 @options.json_result
 @options.json_flag("--jsonl", help="Print the conflicts as JSON Lines: one session or file per line.")

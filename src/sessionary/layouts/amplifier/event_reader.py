@@ -139,11 +139,7 @@ class EventReader:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        fs: Fs = OS_FS,
-        *,
-        passed: Callable[[int], object] | None = None,
+        self, path: str | os.PathLike[str], fs: Fs = OS_FS, *, passed: Callable[[int], object] | None = None
     ) -> None:
         self.path: str = _log_path(fs, expanded(path))
         self._fs = fs

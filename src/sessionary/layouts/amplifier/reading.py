@@ -44,11 +44,7 @@ def transcript_problems(data: bytes, path: str) -> list[Problem]:
     return sorted([*fold.problems, *conversation_problems(fold)], key=lambda problem: problem.byte or 0)
 
 
-def _items(
-    stored: Iterable[Stored],
-    path: str,
-    times: RisingTimes | None = None,
-) -> Iterator[Item]:
+def _items(stored: Iterable[Stored], path: str, times: RisingTimes | None = None) -> Iterator[Item]:
     for item in stored:
         if isinstance(item, Record):
             place = Place(path, item.line, item.byte)

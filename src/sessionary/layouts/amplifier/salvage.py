@@ -233,11 +233,7 @@ def _settled(data: bytes, done: Salvaged) -> bytes:
             f"the {'second' if longer else 'first'} side stays (messages: {counts[longer]}); the other side "
         )
         done.fixes.append(
-            Fix(
-                one.first + 1,
-                "conflict_marker",
-                words + "and the lines before the merge were quarantined",
-            )
+            Fix(one.first + 1, "conflict_marker", words + "and the lines before the merge were quarantined")
         )
     return b"\n".join(lines)
 

@@ -19,15 +19,7 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, transaction
-from sessionary.disk.fs import (
-    Fs,
-    descriptor,
-    make_folder,
-    read_at,
-    read_bytes,
-    stat_or_none,
-    storage_errors,
-)
+from sessionary.disk.fs import Fs, descriptor, make_folder, read_at, read_bytes, stat_or_none, storage_errors
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lifetime import reset_in_child
 from sessionary.disk.lock import FileLock

@@ -144,10 +144,7 @@ _ODD = {
         "entries that are neither command nor event",
         "none needed: they are kept and not counted",
     ),
-    "entry_fields": (
-        "commands with missing or invalid fields",
-        "none needed: readers accept them",
-    ),
+    "entry_fields": ("commands with missing or invalid fields", "none needed: readers accept them"),
     "nanoseconds": (
         "durations in nanoseconds instead of milliseconds",
         "`sessionary feature repair --rewrite-history` writes milliseconds and keeps the old file",

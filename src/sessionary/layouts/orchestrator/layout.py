@@ -44,11 +44,7 @@ if TYPE_CHECKING:
 
 AGENT = "orchestrator"
 
-_PARTS = {
-    names.STATE: PartKind.DOCUMENT,
-    names.PLAN: PartKind.DOCUMENT,
-    names.HISTORY: PartKind.JOURNAL,
-}
+_PARTS = {names.STATE: PartKind.DOCUMENT, names.PLAN: PartKind.DOCUMENT, names.HISTORY: PartKind.JOURNAL}
 
 
 class FeatureLayout:
@@ -137,9 +133,7 @@ class FeatureLayout:
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
     ) -> Iterator[Item]:
         """As `Layout.read`. A history with durations in nanoseconds is read from its start: they are counted."""
-        from sessionary.transcript.typed import (
-            message_of,
-        )
+        from sessionary.transcript.typed import message_of
 
         path = f"{ref.locator}/{names.HISTORY}"
         number, slow = 0, list[int]()

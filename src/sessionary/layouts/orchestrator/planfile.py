@@ -86,11 +86,7 @@ def readable_plan(found: PlanFile, folder: str) -> PlanFile:
     if found.error is not None:
         raise found.error
     if not found.readable:
-        raise Corrupt(
-            found.problems[0].message,
-            path=f"{folder}/{names.PLAN}",
-            hint=found.problems[0].repair,
-        )
+        raise Corrupt(found.problems[0].message, path=f"{folder}/{names.PLAN}", hint=found.problems[0].repair)
     return found
 
 

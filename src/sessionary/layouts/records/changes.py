@@ -20,14 +20,7 @@ from sessionary.errors import AlreadyExists, Invalid, NotFound, Unsupported
 from sessionary.layouts.changing import Forked, MovedAside, Rewinding
 from sessionary.layouts.records.journal import LOCK_SUFFIX, Change, RecordJournal, decoded
 from sessionary.layouts.records.messages import message_from
-from sessionary.layouts.records.names import (
-    CLAUDE,
-    IMPORT,
-    LANGGRAPH,
-    PYDANTIC,
-    framework_of,
-    parts_of,
-)
+from sessionary.layouts.records.names import CLAUDE, IMPORT, LANGGRAPH, PYDANTIC, framework_of, parts_of
 from sessionary.layouts.records.relabel import begin_of
 from sessionary.layouts.records.state import SNAPSHOT, Ranges, State
 from sessionary.layouts.records.undoing import renumbered, rewinding, stored_lines, tables_between, undoing

@@ -49,16 +49,7 @@ from sessionary.errors import (
     Unsupported,
 )
 from sessionary.layouts.records.names import file_name, parts_of
-from sessionary.layouts.records.state import (
-    BEGIN,
-    CHANGE,
-    FORMAT,
-    SNAPSHOT,
-    Begin,
-    Line,
-    State,
-    spans_of,
-)
+from sessionary.layouts.records.state import BEGIN, CHANGE, FORMAT, SNAPSHOT, Begin, Line, State, spans_of
 from sessionary.layouts.records.values import encode_value, is_plain
 
 Result = TypeVar("Result")

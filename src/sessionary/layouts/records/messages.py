@@ -213,11 +213,9 @@ def _langgraph(view: dict[str, Any], place: Place) -> Message | None:
     """A message of LangChain; None for an element of another list."""
     if "type" not in view or "content" not in view:
         return None
-    role, origin = {
-        "human": ("user", PERSON),
-        "ai": ("assistant", AGENT),
-        "tool": ("tool", TOOL),
-    }.get(str(view.get("type")), ("system", HARNESS))
+    role, origin = {"human": ("user", PERSON), "ai": ("assistant", AGENT), "tool": ("tool", TOOL)}.get(
+        str(view.get("type")), ("system", HARNESS)
+    )
     if role == "tool":
         failed = view.get("status") == "error"
         part = ToolResult(text_or_none(view.get("tool_call_id")), view.get("content"), failed)

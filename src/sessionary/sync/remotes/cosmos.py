@@ -137,9 +137,7 @@ class CosmosRemote:
 
     def read_head(self, name: str) -> HeadRecord | None:
         rows, _, _ = self._page(
-            f"SELECT {_HEAD} FROM c WHERE c.pk = @pk AND c.id = @id",
-            {"@pk": self._heads, "@id": name},
-            1,
+            f"SELECT {_HEAD} FROM c WHERE c.pk = @pk AND c.id = @id", {"@pk": self._heads, "@id": name}, 1
         )
         if not rows:
             self._recent.miss(name)

@@ -166,9 +166,7 @@ class Link:
         with self._opening:
             database = self._connected().create_database_if_not_exists(self.config.database)
             container = database.create_container_if_not_exists(
-                self.config.container,
-                PartitionKey(PARTITION_KEY),
-                indexing_policy=INDEXING,
+                self.config.container, PartitionKey(PARTITION_KEY), indexing_policy=INDEXING
             )
             self._check_key(container.read())
             self._container = container

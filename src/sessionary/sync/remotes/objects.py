@@ -307,11 +307,7 @@ class ObjectStoreRemote:
             raise self._unfit(f"it does not list names in bytewise order ({', '.join(every)})")
 
     def _unfit(self, why: str) -> Unsupported:
-        return Unsupported(
-            f"{self.url} cannot hold sessions: {why}",
-            operation="prepare",
-            hint=CONDITIONS,
-        )
+        return Unsupported(f"{self.url} cannot hold sessions: {why}", operation="prepare", hint=CONDITIONS)
 
     # -- objects
 

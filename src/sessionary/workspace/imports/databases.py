@@ -97,11 +97,7 @@ def _state(database: Database, name: str, stored: bytes | None, scope: tuple[str
 
 
 def _adk_session(
-    database: Database,
-    scope: tuple[str, str],
-    session_id: str,
-    stored: bytes | None,
-    updated: float,
+    database: Database, scope: tuple[str, str], session_id: str, stored: bytes | None, updated: float
 ) -> Sources:
     rows = database.fetch(
         "SELECT id, invocation_id, CAST(event_data AS BLOB) FROM events"
