@@ -50,13 +50,9 @@ def foreign_format(data: bytes) -> Foreign | None:
     """Return the format of the bytes if they are not JSON Lines; None for JSON Lines, even damaged."""
     if data.startswith(b'{"'):
         return None
-    foreign = _by_mark(data) or _by_noise(data)
+    foreign = next((foreign for mark, foreign in _MARKS if data.startswith(mark)), None) or _by_noise(data)
     # Records after an unusual beginning: a damaged file, to be read line by line.
     return None if foreign is None or _RECORD.search(data) else foreign
-
-
-def _by_mark(data: bytes) -> Foreign | None:
-    return next((foreign for mark, foreign in _MARKS if data.startswith(mark)), None)
 
 
 def _by_noise(data: bytes) -> Foreign | None:

@@ -58,15 +58,6 @@ def _step(value: Any) -> Any:
     return text_of(value)
 
 
-def _enum(member: Enum) -> Any:
-    return member.value if type(member.value) in PLAIN else form_of(member.value)
-
-
-def _sequence(items: tuple[Any, ...]) -> Any:
-    as_dict = getattr(items, "_asdict", None)
-    return list(items) if as_dict is None else as_dict()
-
-
 def _ordered(items: Iterable[Any]) -> list[Any]:
     """Return the members of a set in a reproducible order, where possible."""
     members = list(items)
@@ -88,11 +79,11 @@ def _exception(error: BaseException) -> str:
 
 # Order matters: an IntEnum is an int, a datetime is a date, a named tuple is a tuple.
 _KINDS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
-    (Enum, _enum),
+    (Enum, lambda member: member.value if type(member.value) in PLAIN else form_of(member.value)),
     (str, str.__str__),
     (int, int),
     (float, float),
-    (tuple, _sequence),
+    (tuple, lambda items: items._asdict() if hasattr(items, "_asdict") else list(items)),
     (dict, dict),
     (list, list),
     ((datetime, date, time), lambda moment: moment.isoformat()),
@@ -107,42 +98,33 @@ _KINDS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
 )
 
 
-def _dump(model: Any) -> Any:
-    return model.model_dump()
-
-
-def _dataclass_fields(value: Any) -> dict[str, Any]:
-    names = [field.name for field in dataclasses.fields(value)]
+def _fields(value: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names if hasattr(value, name)}
-
-
-def _struct_fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__ if hasattr(value, name)}
-
-
-def _attrs_fields(value: Any) -> dict[str, Any]:
-    names = [attribute.name for attribute in value.__attrs_attrs__]
-    return {name: getattr(value, name) for name in names if hasattr(value, name)}
-
-
-def _array(value: Any) -> Any:
-    return value.tolist()
-
-
-def _named(value: Any) -> str:
-    return f"{value.__module__}.{value.__qualname__}"
 
 
 def _public(value: Any) -> dict[str, Any]:
     return {name: item for name, item in vars(value).items() if not name.startswith("_")}
 
 
-_SHAPES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
-    (lambda value: callable(getattr(value, "model_dump", None)), _dump),
-    (dataclasses.is_dataclass, _dataclass_fields),
-    (lambda value: hasattr(value, "__struct_fields__"), _struct_fields),
-    (lambda value: hasattr(value, "__attrs_attrs__"), _attrs_fields),
-    (lambda value: callable(getattr(value, "tolist", None)), _array),
-    (lambda value: isinstance(getattr(value, "__qualname__", None), str), _named),
-    (lambda value: any(not name.startswith("_") for name in vars(value)), _public),
+def _name(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+_SHAPES: Final[tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...]] = (
+    (lambda value: callable(getattr(value, "model_dump", None)), lambda model: model.model_dump()),
+    (
+        dataclasses.is_dataclass,
+        lambda value: _fields(value, [field.name for field in dataclasses.fields(value)]),
+    ),
+    (
+        lambda value: hasattr(value, "__struct_fields__"),
+        lambda value: _fields(value, value.__struct_fields__),
+    ),
+    (
+        lambda value: hasattr(value, "__attrs_attrs__"),
+        lambda value: _fields(value, [at.name for at in value.__attrs_attrs__]),
+    ),
+    (lambda value: callable(getattr(value, "tolist", None)), lambda array: array.tolist()),
+    (lambda value: isinstance(getattr(value, "__qualname__", None), str), _name),
+    (_public, _public),
 )

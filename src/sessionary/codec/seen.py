@@ -58,8 +58,7 @@ class Seen(Struct, array_like=True):
 
 def digest_of(text: str) -> bytes:
     """The digest of a text, the same in every process."""
-    digest: bytes = hash_of(text.encode("utf-8", "surrogatepass")).to_bytes(_HASH, "big")
-    return digest
+    return _digest(text.encode("utf-8", "surrogatepass"))
 
 
 def _digest(data: bytes) -> bytes:
