@@ -18,7 +18,7 @@ import errno
 import os
 import re
 import stat as stat_module
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -88,21 +88,45 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode
         AlreadyExists: the name is taken; the existing file is unchanged.
         StorageFailed: the write failed; the file was not created, unless `outcome` is ``unknown``.
     """
+
+    def make(folder: str) -> _Made:
+        made = _create_nameless(fs, folder, path, data, durable, mode) if O_TMPFILE else _Made.NOT
+        return _create_linked(fs, path, (data,), durable, mode) if made is _Made.NOT else made
+
+    _create(fs, path, durable, make)
+
+
+def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, durable: bool = True) -> None:
+    """Create a private file from pieces, which are never in memory together; it must not exist yet.
+
+    Durability: when this returns, the file survives a power cut, unless `durable` is False. Readers never see a
+    partial file, unless the file system has no hard links. A killed writer leaves a hidden temporary file beside it.
+
+    Raises:
+        AlreadyExists: the name is taken; the existing file is unchanged.
+        StorageFailed: the write failed; the file was not created, unless `outcome` is ``unknown``.
+        SessionaryError: what `data` raises; the file was not created.
+    """
+    _create(fs, path, durable, lambda folder: _create_linked(fs, path, data, durable, FILE_MODE))
+
+
+def _create(fs: Fs, path: str, durable: bool, make: Callable[[str], _Made]) -> None:
     folder = os.path.dirname(path) or "."
     is_safe = is_named(fs, folder)
     refuse_placeholder(fs, path, "create")
     named = False
     try:
-        made = _create_nameless(fs, folder, path, data, durable, mode) if O_TMPFILE else _Made.NOT
-        if made is _Made.NOT:
-            _create_linked(fs, path, data, durable, mode)
+        made = make(folder)
         named = True
         if made is _Made.UNFLUSHED:
-            _flush(fs, path)  # ext4 without a journal: this flushes the new name too
+            with descriptor(fs, path) as fd:
+                fs.fsync(fd)  # ext4 without a journal: this flushes the new name too
         elif durable:
             sync_dir(fs, folder)
         if durable and not is_safe:
             name_folders(fs, folder)
+    except SessionaryError:  # from the data
+        raise
     except FileExistsError:
         raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
     except OSError as error:
@@ -152,74 +176,15 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool,
         fs.close(fd)
 
 
-def _create_linked(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
-    """Write a file under a temporary name, then link it to its final name. Raises OSError."""
+def _create_linked(fs: Fs, path: str, data: Iterable[bytes], durable: bool, mode: int) -> _Made:
+    """Write a file under a temporary name, then give it its final one. Raises OSError."""
     temp = temp_name(path)
     try:
-        write_new(fs, temp, (data,), None, durable, mode)
-        try:
-            fs.link(temp, path)
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            _create_without_links(fs, path, data, durable, mode)
-    finally:
-        _discard(fs, temp)
-
-
-def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
-    """Write a file under its final name, claimed by an exclusive open. Raises OSError."""
-    fd = fs.open(path, CREATE, FILE_MODE)
-    try:
-        write_all(fs, fd, data)
-        _open_up(fs, fd, mode)
-        if durable:
-            fs.fsync(fd)
-    except BaseException:
-        _discard(fs, path)
-        raise
-    finally:
-        fs.close(fd)
-
-
-def create_streamed(path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, durable: bool = True) -> None:
-    """Create a private file from pieces, which are never in memory together; it must not exist yet.
-
-    Durability: when this returns, the file survives a power cut, unless `durable` is False. Readers never see a
-    partial file, unless the file system has no hard links. A killed writer leaves a hidden temporary file beside it.
-
-    Raises:
-        AlreadyExists: the name is taken; the existing file is unchanged.
-        StorageFailed: the write failed; the file was not created, unless `outcome` is ``unknown``.
-        SessionaryError: what `data` raises; the file was not created.
-    """
-    folder = os.path.dirname(path) or "."
-    is_safe = is_named(fs, folder)
-    refuse_placeholder(fs, path, "create")
-    temp = temp_name(path)
-    named = False
-    try:
-        write_new(fs, temp, data, None, durable)
+        write_new(fs, temp, data, None, durable, mode)
         link_or_copy(fs, temp, path)
-        named = True
-        if durable:
-            sync_dir(fs, folder)
-            if not is_safe:
-                name_folders(fs, folder)
-    except SessionaryError:
-        raise
-    except FileExistsError:
-        raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
-    except OSError as error:
-        raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
     finally:
         _discard(fs, temp)
-
-
-def _flush(fs: Fs, path: str) -> None:
-    """Flush a file. Raises OSError."""
-    with descriptor(fs, path) as fd:
-        fs.fsync(fd)
+    return _Made.FLUSHED
 
 
 def replace(
@@ -298,7 +263,11 @@ def refresh_backup(path: str, backup: str, *, fs: Fs = OS_FS, durable: bool = Tr
 
 
 def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True) -> int:
-    """Copy a file to a name that must not exist; return the number of bytes. Raises OSError."""
+    """Copy a file to a name that must not exist; return the number of bytes. A copy that fails is removed.
+
+    Raises:
+        OSError: it failed.
+    """
     reader = fs.open(source, READ)
     try:
         found = require_regular(fs.fstat(reader))
@@ -312,6 +281,9 @@ def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True)
             fs.chmod(writer, stat_module.S_IMODE(found.st_mode))
             if durable:
                 fs.fsync(writer)
+        except BaseException:
+            _discard(fs, target)
+            raise
         finally:
             fs.close(writer)
     finally:

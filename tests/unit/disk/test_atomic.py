@@ -111,6 +111,37 @@ def test_a_refused_replace_leaves_the_old_file_and_says_so(tmp_path: Any) -> Non
     assert "full" in str(error.hint)
 
 
+def test_without_links_a_copy_that_fails_leaves_no_part_of_a_file(tmp_path: Any) -> None:
+    class Full(NoLinks):
+        """A full disk: a file system that takes so many writes."""
+
+        room = 0
+
+        @staticmethod
+        def clone(source: int, target: int) -> None:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+        def write(self, fd: Any, data: Any) -> int:
+            self.room -= 1
+            if self.room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return os.write(fd, data)
+
+    (tmp_path / "old").write_bytes(b"old")
+    full, new = Full(), str(tmp_path / "new")
+    for room, attempt in (
+        (1, lambda: atomic.create(new, b"new", fs=full)),
+        (1, lambda: atomic.create_streamed(new, [b"new"], fs=full)),
+        (0, lambda: atomic.move_file(str(tmp_path / "old"), new, fs=full)),
+        (0, lambda: atomic.quarantine(str(tmp_path / "old"), "corrupt", fs=full)),
+    ):
+        full.room = room
+        with pytest.raises(StorageFailed) as caught:
+            attempt()
+        assert (caught.value.errno, caught.value.outcome) == (errno.ENOSPC, "not_committed")
+        assert os.listdir(tmp_path) == ["old"]
+
+
 def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path: Any) -> None:
     class NoDirSync(OsFs):
         calls = 0
