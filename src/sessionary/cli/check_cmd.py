@@ -63,10 +63,15 @@ def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: 
     workspace = homes.workspace()
     check = partial(_check, chain=chain, remember=remember)
     checked: list[_Checked] = []
+    each = (
+        in_turn(_each_at(workspace, word, check) for word in targets)
+        if targets
+        else _each_of(workspace, check)
+    )
     failure = None
     with nullcontext() if output.is_json() else output.paged(), Progress("checking", None) as progress:
         try:
-            for one in progress.over(_each(workspace, targets, check)):
+            for one in progress.over(each):
                 checked.append(one)
                 if output.wants("jsonl"):
                     output.values(_objects(one))
@@ -86,13 +91,6 @@ def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: 
             elif failure is None:
                 report_none(workspace)
     return _exit_code(checked, failure)
-
-
-def _each(workspace: Workspace, words: tuple[str, ...], check: partial[_Checked]) -> Iterator[_Checked]:
-    """Check what the words name, or everything without words."""
-    return (
-        in_turn(_each_at(workspace, word, check) for word in words) if words else _each_of(workspace, check)
-    )
 
 
 def _each_at(workspace: Workspace, word: str, check: partial[_Checked]) -> Iterator[_Checked]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -184,7 +184,7 @@ def _print(
         numbers = [str(at + 1) if at < numbered else "" for at in range(len(rows))]
         drawn.insert(0, Column("#", numbers, right=True))
     with output.paged():
-        output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+        _print_table(drawn)
 
 
 class _Selection(NamedTuple):
@@ -215,10 +215,12 @@ def _print_first(selection: _Selection, limit: int, known: Sequence[Summary]) ->
         return  # the project of a session may be known only when it is read
     if some := chosen[: min(max(output.height() - _BELOW, 1), limit)]:
         short = selection.workspace.short_ids([one.ref for one in some])
-        rows = [(one, short[one.ref], 0) for one in some]
-        drawn = list(columns(rows, names_of(selection.workspace, some)))
-        output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+        _print_table(columns([(one, short[one.ref], 0) for one in some], names_of(selection.workspace, some)))
         output.flush()
+
+
+def _print_table(drawn: Iterable[Column]) -> None:
+    output.lines(table.lines(list(drawn), output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
 
 
 def columns(rows: list[tuple[Summary, str, int]], project: Callable[[Summary], str]) -> Iterator[Column]:
@@ -324,9 +326,8 @@ def overview() -> int:
     of_kinds = "" if kinds == 1 else f" of {formatting.count(kinds, 'kind')}"
     output.line(output.paint(f"{formatting.count(len(own), 'session')}{of_kinds}", "bold"))
     output.line()
-    rows = [(one, short[one.ref], 0) for one in own[:_NEWEST]]
-    drawn = list(columns(rows, names_of(workspace, own[:_NEWEST])))
-    output.lines(table.lines(drawn, output.room(), stretch="TITLE", drop=_GOES_FIRST, least=_TITLE))
+    newest = own[:_NEWEST]
+    _print_table(columns([(one, short[one.ref], 0) for one in newest], names_of(workspace, newest)))
     damaged = [one for one in own if one.health not in formatting.WELL]
     output.lines(_named("damaged", damaged, short, "red"))
     doctor = workspace.doctor(now=datetime.now(UTC), summaries=summaries)

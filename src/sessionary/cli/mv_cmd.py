@@ -68,7 +68,7 @@ def mv_command(project: str, newpath: str, dry_run: bool) -> int:
     if not dry_run:
         with Progress("moving sessions", len(move.steps)) as progress:
             workspace.move(move, passed=progress.advance)
-    back = _way_back(move)
+    back = shell_line(["sessionary", "mv", move.new, move.old or "OLDPATH", *homes.as_options()])
     if output.is_json():
         output.value(_object(move, dry_run, back))
     else:
@@ -120,12 +120,6 @@ def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
         yield f"folder {one_line(move.new)} does not exist yet"
     if not dry_run:
         yield f"undo: {harmless(back)}"
-
-
-def _way_back(move: Move) -> str:
-    """The command that moves back."""
-    words = ["sessionary", "mv", move.new, move.old or "OLDPATH", *homes.as_options()]
-    return shell_line(words)
 
 
 def _object(move: Move, dry_run: bool, back: str) -> dict[str, Any]:

@@ -444,12 +444,11 @@ class Engine(Step):
                 continue
             if self._concerns(head):
                 found[newest.name] = newest, agreed if unchanged else None, head
-        above = {
-            name: head_name(head.kind, head.project, head.parent) if head.parent else ""
-            for name, (_, _, head) in found.items()
-        }
-        for name in parents_first(found, above.__getitem__):
+        for name in parents_first(found, lambda name: self._above(found[name][2])):
             yield found[name]
+
+    def _above(self, head: Head) -> str:
+        return head_name(head.kind, head.project, head.parent) if head.parent else ""
 
     def _pull(
         self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head

@@ -322,10 +322,7 @@ class Guard(Step):
         """Return the bundle with damaged files replaced by the agreed ones."""
         names = {one.name for one in damaged}
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(damaged)
-        return self._laid_down(ref, here, items | {one for one in before if one.name in names})
-
-    def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:
-        lines = list(bundles.pack_items(items))
+        lines = list(bundles.pack_items(items | {one for one in before if one.name in names}))
         state = b"".join(lines)
         path = self._surveyor.derived(ref.locator, f"{bundles.NAME} held", state, lambda: iter(lines))
         # A stamp of its own: with that of the files, this bundle would be taken for the one that was sent.

@@ -188,11 +188,7 @@ class Asked(NamedTuple):
 
 
 def records(place: Place, asked: Asked) -> dict[str, Any]:
-    """Stored records of a file of a session, or of its database.
-
-    Raises:
-        NotFound: the session has no such file.
-    """
+    """Stored records of a file of a session, or of its database. Raises NotFound if the session has no such file."""
     files = place.workspace.stored_files(place.ref)
     if not files:
         return {"files": [], "file": None, "unit": "", "records": [], "first": 1, "next": None}

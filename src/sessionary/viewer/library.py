@@ -158,22 +158,14 @@ class Library:
             yield workspace, [one.summary for one in known if one.place.workspace is workspace]
 
     def place(self, key: str) -> Place:
-        """The session with a key.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """The session with a key. Raises NotFound if there is none."""
         found = self._current().known.get(key)
         if found is None:
             raise NotFound("no session has this address", hint="it was moved or deleted: reload the list")
         return found.place
 
     def row(self, place: Place) -> dict[str, Any]:
-        """The row of one session as it is now.
-
-        Raises:
-            NotFound: the session is gone.
-        """
+        """The row of one session as it is now. Raises NotFound if the session is gone."""
         summary = place.workspace.summary(place.ref)
         return row_of(key_of(place.ref), summary, place.workspace.prices())
 

@@ -202,11 +202,7 @@ class Sessions:
         return self._labels.of(ref)
 
     def title(self, ref: SessionRef) -> str | None:
-        """The title of one session; often cheaper than its summary.
-
-        Raises:
-            NotFound: the session is gone.
-        """
+        """The title of one session; often cheaper than its summary. Raises NotFound if the session is gone."""
         from sessionary.layouts.summary import title_of  # here, since a list has the catalogue
 
         return self._labels.of(ref).name or title_of(self.layout_of(ref), ref)
@@ -272,11 +268,7 @@ class Sessions:
         return any(ref.session_id == session_id for ref in gathered(self.refs())[0])
 
     def ref_for_path(self, folder: Path) -> SessionRef:
-        """The session in a folder.
-
-        Raises:
-            NotFound: no layout knows a session there.
-        """
+        """The session in a folder. Raises NotFound if no layout knows a session there."""
         if (kept := self.archived.ref_for_path(str(folder))) is not None:
             return kept
         for layout in self._all():
@@ -325,11 +317,7 @@ class Sessions:
         return [layout for layout in layouts if isinstance(layout, Trashes)]
 
     def require(self, ref: SessionRef, capability: Capability, operation: str) -> None:
-        """Refuse an operation on a session whose layout does not grant the capability for it.
-
-        Raises:
-            Unsupported: it does not.
-        """
+        """Refuse an operation on a session whose layout does not grant the capability for it. Raises Unsupported."""
         if self.grants(ref, capability):
             return
         own = f"`sessionary {ref.kind} -h` lists its commands"

@@ -15,6 +15,7 @@ from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import LIMITS, load_yaml
 from sessionary.errors import SchemaError
+from sessionary.layouts.orchestrator.board import maps_in
 from sessionary.layouts.orchestrator.call_report import error_context
 from sessionary.layouts.orchestrator.planfile import tasks_of
 from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
@@ -83,11 +84,12 @@ def _page(plan: dict[str, Any]) -> Iterator[str]:
         yield output.paint(fit(one_line(str(head.get("name", "?"))), output.width()), "bold")
         if head.get("description"):
             yield from item("  ", str(head["description"]))
-    for phase in _maps(plan.get("phases")):
+    phases = maps_in(plan.get("phases"))
+    for phase in phases:
         yield from project_options.heading(str(phase.get("name") or phase.get("phase_id") or "?"))
-        for task in _maps(phase.get("tasks")):
+        for task in maps_in(phase.get("tasks")):
             yield from _task(task)
-    if not _maps(plan.get("phases")):
+    if not phases:
         yield "  no phases yet; add them with --from FILE"
 
 
@@ -98,10 +100,6 @@ def _task(task: dict[str, Any]) -> Iterator[str]:
     yield from item(f"  {_SIGNS.get(status, '?')} ", words)
     for name in task.get("artifacts") or ():
         yield from item("      ", str(name))
-
-
-def _maps(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 @command(

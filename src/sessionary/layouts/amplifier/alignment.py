@@ -37,21 +37,16 @@ class Plan:
 
 def align(messages: list[dict[str, Any]], stored: StoredTranscript, now: Callable[[], str]) -> Plan:
     """Find the line of each cleaned message: the stored one if it exists, else a new one with a time."""
-    same = _common_prefix(messages, stored)
-    raws = [one_line(raw) for raw in stored.raws[:same]]
-    extends = same == len(stored.raws)
-    if same < len(messages):
-        raws += _rest(messages, stored, same, now)
-    return Plan(raws, extends)
-
-
-def _common_prefix(messages: list[dict[str, Any]], stored: StoredTranscript) -> int:
     same = 0
     for message, value, raw in zip(messages, stored.values, stored.raws, strict=False):
         if not _is_line(message, value, raw):
             break
         same += 1
-    return same
+    raws = [one_line(raw) for raw in stored.raws[:same]]
+    extends = same == len(stored.raws)
+    if same < len(messages):
+        raws += _rest(messages, stored, same, now)
+    return Plan(raws, extends)
 
 
 def _is_line(message: dict[str, Any], value: dict[str, Any], raw: bytes) -> bool:

@@ -11,22 +11,23 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sessionary.codec import decode_object, encode_document, sanitize
+from sessionary.codec import decode_object, encode_document, for_strict_reader, read_lines, sanitize
+from sessionary.codec.problems import text_problems
 from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
-from sessionary.layouts.amplifier.faults import faults_in
-from sessionary.layouts.amplifier.files import BACKUP, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, check_project
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
-from sessionary.layouts.amplifier.recovery import read_metadata
+from sessionary.layouts.amplifier.recovery import object_in, read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.fields import Merged, merge_fields, overruled
 from sessionary.layouts.files import PartKind
 from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.layouts.trash import trash_name
 from sessionary.model import Problem, SessionRef
+from sessionary.transcript.diagnosis import shape_findings
 
 
 class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
@@ -64,7 +65,15 @@ class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
         return Merged(encode_document(sanitize(value)), ours_lead, gave_way)
 
     def faults(self, name: str, data: bytes) -> list[Problem]:
-        return faults_in(name, data)
+        if name == TRANSCRIPT:
+            return _transcript_faults(data)
+        if name == EVENTS:
+            return read_lines(data, name).problems
+        if name != METADATA:
+            return text_problems(data, name)
+        problems: list[Problem] = []
+        object_in(data, name, problems)
+        return problems
 
     @contextmanager
     def lock(self, ref: SessionRef) -> Iterator[None]:
@@ -129,3 +138,16 @@ class StoreSyncLayout(AmplifierSyncLayout):
         yield self._project, str(self.home), self._names(str(self.home), closed) or []
         if closed:
             raise closed[0]
+
+
+def _transcript_faults(data: bytes) -> list[Problem]:
+    """Damage, and faults within one message. A compaction, or a tool that still runs, changes their sequence."""
+    reading = read_lines(data, TRANSCRIPT)
+    problems = for_strict_reader(reading.problems)
+    for record in reading.records():
+        place = TRANSCRIPT, record.line, record.byte
+        for each in shape_findings(record.value):
+            if each.stops:
+                words, size = (each.message, "`sessionary repair`"), len(record.raw)
+                problems.append(Problem(each.code, each.severity, *place, *words, size))
+    return problems

@@ -60,15 +60,15 @@ def board_of(fs: Fs, folder: str, now: datetime) -> FeatureBoard:
     return FeatureBoard(
         status_of(fs, folder, plan, index, now, history),
         [
-            (str(phase.get("name") or phase.get("phase_id") or "?"), _maps(phase.get("tasks")))
-            for phase in _maps(plan.document.get("phases"))
+            (str(phase.get("name") or phase.get("phase_id") or "?"), maps_in(phase.get("tasks")))
+            for phase in maps_in(plan.document.get("phases"))
         ],
         history.values,
         list(_locks(fs, folder)),
     )
 
 
-def _maps(value: Any) -> list[dict[str, Any]]:
+def maps_in(value: Any) -> list[dict[str, Any]]:
     """The maps of a list in a plan, which may hold anything."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 

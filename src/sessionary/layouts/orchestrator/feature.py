@@ -139,7 +139,9 @@ class Feature:
                 return  # an unreadable file is not overwritten here, but by `repair`, which keeps it
             at, known = parse(operation["timestamp"]), state.state.last_updated
             if at is not None and (known is None or known < at):
-                self._flush_history()
+                # Its line is made durable before its effect: the writer may have been killed in between.
+                with storage_errors("flush", self.journal.path), descriptor(self.fs, self.journal.path) as fd:
+                    self.fs.fdatasync(fd)
                 self._apply(operation, state, [])
                 self.finished = f"{operation.get('command')} of {operation['timestamp']}"
         self._settled = found.st_size
@@ -150,11 +152,6 @@ class Feature:
             heads = islice(file.heads_back(width=0), LOOK_BACK)
             lines = (_entry(file.read(head.byte, head.length)) for head in heads)
             return next(operations_back(entry for entry in lines if entry is not None), None)
-
-    def _flush_history(self) -> None:
-        """Make the line of a dead writer durable before its effect: the writer may have been killed in between."""
-        with storage_errors("flush", self.journal.path), descriptor(self.fs, self.journal.path) as fd:
-            self.fs.fdatasync(fd)
 
     def _apply(self, entry: Mapping[str, Any], state: statefile.StateFile, applied: list[str]) -> None:
         """Apply an operation, and return which effects exist. Idempotent."""

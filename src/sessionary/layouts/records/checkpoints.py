@@ -82,11 +82,7 @@ def checkpoint_at(state: State, place: Place) -> Any:
 
 
 def values_at(state: State, place: Place, loads: Loads) -> dict[str, Any]:
-    """The values of a checkpoint by channel.
-
-    Raises:
-        Corrupt: the record of one of them is damaged.
-    """
+    """The values of a checkpoint by channel. Raises Corrupt if the record of one of them is damaged."""
     sources = checkpoint_at(state, place)["values"].items()
     return {
         channel: _value(state, Place(place.namespace, origin), channel, loads)

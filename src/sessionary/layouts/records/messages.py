@@ -55,7 +55,7 @@ def facts_from(framework: str, item: Any) -> Iterator[Fact | UsageEvent]:
     if framework == CLAUDE and isinstance(item, dict):
         yield from claude_code.facts_of_record(item, {})
     elif framework == IMPORT and isinstance(item, dict) and "parts" not in item:
-        yield UsageEvent(_stated_usage(item) or Usage(), _word(item.get("model")), summed=True)
+        yield UsageEvent(stated_usage(item.get("usage")) or Usage(), _word(item.get("model")), summed=True)
 
 
 def _openai(item: dict[str, Any], place: Place) -> Message:
@@ -250,7 +250,7 @@ def _imported(item: dict[str, Any], place: Place) -> Message | None:
         _word(item.get("id")),
         _word(item.get("parent")),
         _word(item.get("model")),
-        _stated_usage(item),
+        stated_usage(item.get("usage")),
         place,
     )
 
@@ -271,8 +271,8 @@ def _word(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _stated_usage(item: dict[str, Any]) -> Usage | None:
-    usage = item.get("usage")
+def stated_usage(usage: Any) -> Usage | None:
+    """The usage in the form that a session states it; None if it is not a map."""
     if not isinstance(usage, dict):
         return None
     cost = usage.get("cost")

@@ -90,7 +90,9 @@ class SealedRemote(WrappedRemote):
         keyed = self._id(space, block)
         stored = self.inner.put_block(self._space(space), keyed, sealed)
         if stored:
-            self._remember(space, keyed, block)
+            if self._put[0] != space:  # names are kept for one space only, to bound the memory
+                self._put = space, {}
+            self._put[1][keyed] = block
         return stored
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
@@ -156,12 +158,6 @@ class SealedRemote(WrappedRemote):
                 if opened is not None and self._id(space, opened.id) == block.id:
                     names[block.id] = opened.id
         return names
-
-    def _remember(self, space: str, keyed: str, block: str) -> None:
-        """Remember the name of a block that was put, for one space only, to bound the memory."""
-        if self._put[0] != space:
-            self._put = space, {}
-        self._put[1][keyed] = block
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         self._check()

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec.structs import replace
-
 from sessionary.errors import Invalid, Unsupported
 from sessionary.export.atif import FACTS
 from sessionary.export.atif_steps import At, Document, beyond_of, messages_of, usage_of
 from sessionary.export.documents import of_usage
 from sessionary.export.exact import OWN, own
-from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
+from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
+from sessionary.layouts.records.messages import stated_usage
 from sessionary.layouts.records.names import IMPORT, file_name, parts_of
 from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.view import VIEW
@@ -112,10 +111,10 @@ def usage_items(items: Iterable[Document], trajectory: Document, ours: Document)
     models = [one for one in list_of(ours.get("models")) if isinstance(one, str)]
     none = of_usage(Usage())
     found: list[Document] = [{"model": model, "usage": none} for model in models]
-    counted = [usage for item in items if (usage := _usage(item.get("usage"))) is not None]
-    total = _usage(ours.get("usage"))
+    counted = [usage for item in items if (usage := stated_usage(item.get("usage"))) is not None]
+    total = stated_usage(ours.get("usage"))
     if total is None and not counted:
-        total = _usage(usage_of(trajectory.get("final_metrics"), "total_"))
+        total = stated_usage(usage_of(trajectory.get("final_metrics"), "total_"))
     if total is not None:
         for one in counted:
             total = _less(total, one)
@@ -132,15 +131,6 @@ def _less(total: Usage, one: Usage) -> Usage:
     }
     cost = None if total.cost is None else max(total.cost - (one.cost or 0.0), 0.0)
     return Usage(**counts, cost=cost)
-
-
-def _usage(stated: Any) -> Usage | None:
-    if not isinstance(stated, dict):
-        return None
-    cost = stated.get("cost")
-    counts = {name: count_of(stated.get(name)) for name in Usage.__struct_fields__ if name != "cost"}
-    usage = Usage(**counts)
-    return replace(usage, cost=float(cost)) if isinstance(cost, int | float) else usage
 
 
 def _view(agent: Document, ours: Document, parent: str | None) -> dict[str, Any]:
