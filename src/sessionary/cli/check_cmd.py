@@ -157,8 +157,7 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
         return
     worst = health(checked.problems)
     yield output.paint(f"{formatting.sign(worst)} {one_line(checked.name)}", "bold")
-    title = workspace.summary(checked.ref).title if checked.ref else None
-    if title:
+    if title := _title_of(workspace, checked.ref):
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from problem_lines(problem, checked.path, "  ")
@@ -166,6 +165,13 @@ def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[
     if is_bad and checked.ref and workspace.grants(checked.ref, Capability.REPAIR):
         yield "  " + to_run("next", formatting.command("repair", checked.name, "--dry-run"))
     yield ""
+
+
+def _title_of(workspace: Workspace, ref: SessionRef | None) -> str | None:
+    try:
+        return workspace.summary(ref).title if ref else None
+    except NotFound:
+        return None  # its agent removed it meanwhile
 
 
 def _totals(checked: list[_Checked], *, notes: bool) -> Iterator[str]:

@@ -121,6 +121,8 @@ class OpenCodeLayout(AgentLayout):
         for path in self._databases():
             try:
                 found = self._sessions(Database(path, self._fs))
+            except NotFound:
+                continue  # removed since its name was read
             except (StorageFailed, Corrupt) as error:
                 self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
                 continue
