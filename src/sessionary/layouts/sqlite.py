@@ -6,7 +6,8 @@ a database that is closed. So:
 - With a `-shm` beside the database a process uses it, or used it and died. It is opened with `readonly_shm`, which
   reads a snapshot under the locks of SQLite.
 - Without one it is opened without locks, and the index of a `-wal` beside it is built in memory. A write in the
-  meantime shows in the stats of the files: what was read is then discarded, and read again.
+  meantime shows in the stats of the files: what was read is then discarded, and read again. A rollback journal that
+  is not empty is of a write that goes on, which is waited for, or of a program that died.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Database:
         Raises:
             as `fetch`.
         """
+        is_unfinished = False
         for _ in range(TRIES):
             before = self._state()
             if before[0] is None:
@@ -73,15 +75,21 @@ class Database:
                     result = work(connection)
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                if self._same(before, shared=shared) and code not in (
-                    sqlite3.SQLITE_BUSY,
-                    sqlite3.SQLITE_LOCKED,
-                ):
+                is_unfinished = code == sqlite3.SQLITE_READONLY and before[3] is not None
+                passes = is_unfinished or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if self._same(before, shared=shared) and not passes:
                     raise self._failed(error, code) from error
             else:
+                is_unfinished = False
                 if self._same(before, shared=shared):
                     return result
             time.sleep(PAUSE)
+        if is_unfinished:
+            raise StorageFailed(
+                f"the database {self.path} holds an unfinished write: {os.path.basename(self.path)}-journal",
+                path=self.path,
+                hint="try again when its program pauses; if it is not running, start it: it undoes the write",
+            )
         raise StorageFailed(
             f"the database {self.path} is being written all the time",
             path=self.path,
@@ -99,9 +107,9 @@ class Database:
         return connection
 
     def _state(self) -> _State:
-        """The stats of the database, its log, and its shared memory; None of what is missing."""
+        """The stats of the database, its log, its shared memory, and its rollback journal; None of what is missing."""
         found: list[tuple[int, int, int] | None] = []
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", "-journal"):
             try:
                 stat = require_regular(self._fs.stat(self.path + suffix))  # SQLite would wait for a pipe
                 found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))

@@ -6,11 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sessionary.disk.fs import OsFs
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.sqlite import Database
 from sessionary.testing.layout_suite import CountingFs
@@ -167,24 +169,48 @@ def test_what_cannot_be_read_is_an_error_with_a_remedy(folder: Path, writers: li
         Database(str(folder / "db")).fetch("DELETE FROM t")
 
 
-def test_an_interrupted_write_is_reported_or_read_and_stays_as_it_is(
-    folder: Path, writers: list[Writer]
-) -> None:
-    path = folder / "db"
-    writers.append(Writer(path, "delete", "closed"))
-    copy = folder.parent / "copy"
-    with sqlite3.connect(path, isolation_level=None) as connection:
-        connection.execute("PRAGMA cache_spill = 1")
+@contextmanager
+def unfinished(path: Path) -> Iterator[sqlite3.Connection]:
+    """A write that has changed pages of a database, whose former content is in its rollback journal."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 1")
+        connection.execute("CREATE TABLE t (number INTEGER, data BLOB)")
+        connection.executemany("INSERT INTO t VALUES (1, ?)", [(b"x" * 4000,)] * 50)
         connection.execute("BEGIN")
-        connection.execute("UPDATE t SET twice = 0")
+        connection.execute("UPDATE t SET number = 2")
+        yield connection
+
+
+def test_a_write_that_a_dead_program_left_is_reported(folder: Path) -> None:
+    copy = folder.parent / "copy"
+    with unfinished(folder / "db"):
         shutil.copytree(folder, copy)
-        connection.execute("ROLLBACK")
     before = content(copy)
-    assert "db-journal" in before
-    with suppress(StorageFailed):
-        assert Database(str(copy / "db")).fetch("SELECT sum(twice) FROM t") == [(199 * 200,)]
+    with pytest.raises(StorageFailed, match="holds an unfinished write: db-journal") as failed:
+        Database(str(copy / "db")).fetch("SELECT sum(number) FROM t")
+    assert "start it" in str(failed.value.hint)
     assert content(copy) == before
+    with closing(sqlite3.connect(copy / "db")) as program:
+        program.execute("SELECT * FROM t").fetchone()
+    assert Database(str(copy / "db")).fetch("SELECT sum(number) FROM t") == [(50,)], "it undid the write"
+
+
+def test_a_write_that_goes_on_is_waited_for(folder: Path) -> None:
+    looked = 0
+    with unfinished(folder / "db") as connection:
+
+        class Ending(OsFs):
+            """The write ends after the database was looked at for the fifth time."""
+
+            def stat(self, path: Any, **more: Any) -> os.stat_result:
+                nonlocal looked
+                looked += path.endswith("db")
+                if looked == 5 and connection.in_transaction:
+                    connection.execute("COMMIT")
+                return os.stat(path, **more)
+
+        assert Database(str(folder / "db"), Ending()).fetch("SELECT sum(number) FROM t") == [(100,)]
+    assert looked >= 5
 
 
 def test_stats_alone_go_through_the_file_system(folder: Path, writers: list[Writer]) -> None:
