@@ -207,3 +207,12 @@ def test_a_shell_completes_the_ids_in_the_archive(say: Say) -> None:
         offered = {item.value for item in shell.get_completions(["archive", command], CLAUDE[:4])}
         assert CLAUDE in offered
         assert not [one for one in offered if not one.startswith(CLAUDE[:4])]
+
+
+@pytest.mark.parametrize("command", ["add", "run"])
+def test_an_id_is_refused_with_what_chooses_sessions(say: Say, command: str) -> None:
+    code, _, err = say("archive", command, CLAUDE)
+    assert code == 2
+    assert f"unexpected extra argument ({CLAUDE})" in err
+    assert "`sessionary archive run` archives all sessions that are chosen" in err
+    assert "`sessionary archive add --kind KIND --project DIR` chooses them" in err

@@ -71,12 +71,29 @@ def _document(entry: Archived) -> dict[str, Any]:
     }
 
 
+class _OfAll(click.Command):
+    """A command about all chosen sessions, which refuses an id with the words that choose sessions."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "extra argument" not in error.message:
+                raise
+            words = (
+                "`sessionary archive run` archives all sessions that are chosen, none alone;\n"
+                "`sessionary archive add --kind KIND --project DIR` chooses them."
+            )
+            raise click.UsageError(f"{error.message}\n\n{words}", ctx) from None
+
+
 @command(
     "add",
     "sessionary archive add --folder /mnt/backup/sessions",
     "sessionary archive add --kind claude_code --kind codex",
     "sessionary archive add --project ~/code/app",
     "sessionary archive add --replace               back to the default",
+    cls=_OfAll,
 )
 @options.repeated("--kind", "kinds", type=click.Choice(KINDS), help="This kind.")
 @options.repeated("--project", "projects", metavar="NAME | DIR", help="Only this project.")
@@ -112,6 +129,7 @@ def _project(word: str) -> str:
     "sessionary archive run",
     "sessionary archive run --json | jq '.pushed | length'",
     "0 * * * *  sessionary archive run              every hour, as a line of a crontab",
+    cls=_OfAll,
 )
 @options.home
 @_folder

@@ -101,6 +101,7 @@ class Page:
         self._speaker: str | None = None
         self._apart = ""
         self._open_elsewhere = _Open()
+        self._last = -1
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
         """The lines of the messages, in order."""
@@ -135,7 +136,8 @@ class Page:
         yield paint(f"╌╌ {words} ".ljust(self._width, "╌"), "yellow")
 
     def _message(self, numbered: Numbered) -> Iterator[str]:
-        message = numbered.message
+        message, is_more = numbered.message, numbered.index == self._last and not self._apart
+        self._last = numbered.index
         own = _by_id(
             message.calls
         )  # what the user ran, and what the provider executes, has its result beside it
@@ -147,7 +149,10 @@ class Page:
             yield from self._unanswered()
             yield from self._person(message, numbered.turn)
         else:
-            yield from (self._call_line(call, "") for call in self._open.pass_on())
+            if is_more:  # further parts of a message that is being written
+                own = {**self._open.last, **own}
+            else:
+                yield from (self._call_line(call, "") for call in self._open.pass_on())
             yield from self._other(message)
         self._open.last = own
 

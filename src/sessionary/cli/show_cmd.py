@@ -102,8 +102,10 @@ def show_command(
     The first messages of a large session that was never listed are printed before it is read to its end, under
     a heading without title and counts.
 
-    With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. With
-    --raw, a record that holds several messages is printed once; only encryption keys are masked.
+    With --follow, a tool call is printed with its result, and --jsonl prints each message as it is written. A message
+    that its agent extends or changes is printed again, with those parts only.
+
+    With --raw, a record that holds several messages is printed once; only encryption keys are masked.
     """
     workspace = homes.workspace()
     found, index = _resolved(workspace, target)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from sessionary.disk.fs import Fs, is_file
 from sessionary.layouts.base import Layout
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
-from sessionary.model import Aside, Cursor, Inherited, Message, Problem, Reset, SessionRef
+from sessionary.model import Aside, Cursor, Inherited, Message, Place, Problem, Reset, SessionRef
 from sessionary.transcript.history_messages import begins_turn
 from sessionary.transcript.typed import Numbered
 
@@ -23,21 +25,33 @@ def follow(
     folder = _folder(ref.locator, fs)
     waking = waker(fs, folder, lambda _: True)
     follower = Follower(layout, ref)
-    yielded = 0
+    yielded: list[set[int]] = []  # the parts of each message, as hashes
     try:
         while not is_set(stop):
             waking.watch([folder])  # before reading, so that nothing is added unseen in between
             for one in follower.poll():
                 if not isinstance(one, Numbered) or one.outside or one.inherited:
                     continue
-                if one.index >= yielded:
-                    yielded = one.index + 1
+                known = yielded[one.index] if one.index < len(yielded) else None
+                yielded[one.index :] = [parts := _hashes(one.message), *yielded[one.index + 1 :]]
+                if known is None:
                     yield one
-            yielded = follower.messages  # fewer than before if the session was rewound
+                elif not parts <= known:
+                    new = tuple(part for part in one.message.parts if _hash(part) not in known)
+                    yield replace(one, message=replace(one.message, parts=new))
+            del yielded[follower.messages :]  # the session was rewound
             idle()
             wait(waking, interval, stop)
     finally:
         waking.close()
+
+
+def _hashes(message: Message) -> set[int]:
+    return set(map(_hash, message.parts))
+
+
+def _hash(value: object) -> int:
+    return hash(repr(value))  # a part may hold any JSON
 
 
 def _folder(locator: str, fs: Fs) -> str:
@@ -46,15 +60,17 @@ def _folder(locator: str, fs: Fs) -> str:
     return os.path.dirname(path) if is_file(fs, path) else path
 
 
-_START = (0, 0, 0)
-"""The numbers before the first cursor: all messages, those of the conversation, turns."""
+_NOWHERE = Place(None)
+
+_START = (0, 0)
+"""The numbers before the first cursor: messages of the conversation, turns."""
 
 
 class Follower:
     """Reads a session once, and then what is added to it: from the last cursor, or from the start if there is none.
 
     A record that is being written is damage until it is whole, and then there is no cursor. What was yielded behind
-    the last one is therefore counted.
+    the last one is therefore remembered, and if it changes, everything is yielded anew.
 
     Attributes:
         messages: the number of messages in the conversation.
@@ -70,7 +86,8 @@ class Follower:
         self._state = b""
         self._cursor: Cursor | None = None
         self._mark = _START
-        self._yielded = 0
+        self._behind: list[int] = []
+        """What was yielded behind the cursor, as hashes."""
 
     def poll(self) -> Iterator[Numbered | Problem | Reset]:
         """Yield what was added since the last call; everything in the first call.
@@ -86,34 +103,46 @@ class Follower:
             return
         self._state = state
         self.reads, self.settled = self.reads + 1, False
-        position, index, turn = self._mark
+        index, turn = self._mark
+        at, end = 0, 0
         for item in self._layout.read(self._ref, self._cursor):
             if isinstance(item, Reset):
                 self._restart()
-                position, index, turn = self._mark
+                index, turn = self._mark
                 yield item
             elif isinstance(item, Cursor):
-                self._cursor, self._mark, self.settled = item, (position, index, turn), True
+                self._cursor, self._mark, self.settled, end = item, (index, turn), True, at
             elif isinstance(item, Problem):
                 yield item
             elif isinstance(item, Message | Aside | Inherited):
                 turn += isinstance(item, Message) and begins_turn(item)
-                if position >= self._yielded:
-                    self._yielded = position + 1
+                digest = _digest(item)
+                if at == len(self._behind):
+                    self._behind.append(digest)
                     yield _numbered(item, index, turn)
-                position += 1
+                elif self._behind[at] != digest:
+                    break
+                at += 1
                 index += isinstance(item, Message)
         self.messages = index
-        if position < self._yielded:
+        if at < len(self._behind):
             self._restart()
             yield Reset()
             yield from self.poll()
+        else:
+            del self._behind[:end]
 
     def _restart(self) -> None:
         self._cursor = None
         self._mark = _START
-        self._yielded = 0
+        self._behind = []
         self._state = b""
+
+
+def _digest(item: Message | Aside | Inherited) -> int:
+    """The hash of a message, wherever it is stored."""
+    message = item if isinstance(item, Message) else item.message
+    return _hash((type(item), replace(message, place=_NOWHERE)))
 
 
 def _numbered(item: Message | Aside | Inherited, index: int, turn: int) -> Numbered:

@@ -191,8 +191,8 @@ class Workspace(Sessions):
     ) -> Iterator[Numbered]:
         """The messages of a session, then those that are added, as soon as they are stored; does not end by itself.
 
-        Only what was added is read, of layouts that can go on from a cursor. Messages that change later are not
-        yielded again, and those outside of the conversation are left out.
+        Only what was added is read, of layouts that can go on from a cursor. A message that its agent extends or
+        changes is yielded again, with those parts. Messages outside of the conversation are left out.
 
         Args:
             ref: the session.

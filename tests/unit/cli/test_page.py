@@ -204,3 +204,12 @@ def test_a_long_prompt_of_the_program_is_folded(role: str) -> None:
     assert "… 188 more lines" in found
     assert len(found) == 15
     assert len(drawn(prompt, full=True)) > 200
+
+
+def test_parts_of_a_message_that_is_being_written() -> None:
+    said = Message("assistant", AGENT, (Text("I look."), ToolCall("t1", "Read", {"path": "a"})))
+    more = Message("assistant", AGENT, (ToolCall("t2", "Read", {"path": "b"}),))
+    answers = Message("tool", TOOL, (ToolResult("t1", "of a"), ToolResult("t2", "of b")))
+    followed = [Numbered(0, 1, said), Numbered(0, 1, more), Numbered(1, 1, answers)]
+    shown = list(Page(80, full=False, now=NOW).lines(followed))
+    assert shown == ["", "Agent", "I look.", "▸ Read  a", "  │ of a", "▸ Read  b", "  │ of b"]
