@@ -1,5 +1,6 @@
 """What a list remembers: never wrong, never in the way, and nothing is read that has not changed."""
 
+import _thread
 import errno
 import json
 import os
@@ -955,6 +956,15 @@ def test_a_query_only_reads(statement: str, home: Path, cache: Path, tmp_path: P
         query(Catalog(str(cache)), statement.format(other=other))
     assert not other.exists()
     assert only_file(cache).read_bytes() == before
+
+
+def test_a_long_query_is_interrupted(cache: Path) -> None:
+    count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 300000000) SELECT count(*) FROM n"
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        query(Catalog(str(cache)), count)
+    timer.join()
 
 
 def test_a_query_without_a_catalogue(cache: Path) -> None:

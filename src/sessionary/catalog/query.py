@@ -14,6 +14,9 @@ _PERMITTED = frozenset(
 )
 _REFUSED_FUNCTIONS = frozenset({"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"})
 HINT = "`sessionary sql --schema` prints the tables"
+_ONLY_READING = f"the catalogue is only read: use SELECT; {HINT}"
+_STEPS = 1_000_000
+"""Steps of SQLite between two looks whether the user pressed Ctrl-C: some milliseconds."""
 
 
 class Rows(NamedTuple):
@@ -43,12 +46,17 @@ def query(catalog: Catalog, statement: str) -> Rows:
     with closing(connection):
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(_authorize)
+        connection.set_progress_handler(lambda: 0, _STEPS)  # Python handles Ctrl-C only in code of its own
         try:
             cursor = connection.execute(statement)
             names = [column[0] for column in cursor.description or ()]
             return Rows(names, list(cursor))
         except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
-            raise Invalid(f"the statement cannot be run: {error}", hint=HINT) from error
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+            if code == sqlite3.SQLITE_INTERRUPT:
+                raise KeyboardInterrupt from None
+            hint = _ONLY_READING if code == sqlite3.SQLITE_AUTH else HINT
+            raise Invalid(f"the statement cannot be run: {error}", hint=hint) from error
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
