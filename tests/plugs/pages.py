@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 def example(name: str) -> str:
     """The example of the page of a framework."""
     page = (PAGES / f"{name}.md").read_text("utf-8")
-    assert f"python -m pip install 'sessionary[{name}]'" in page
+    assert f"python -m pip install '.[{name}]'" in page
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     return str(code)
 
