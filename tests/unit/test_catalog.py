@@ -958,6 +958,18 @@ def test_a_query_only_reads(statement: str, home: Path, cache: Path, tmp_path: P
     assert only_file(cache).read_bytes() == before
 
 
+def test_a_log_beside_a_small_conversation_does_not_count(tmp_path: Path, cache: Path) -> None:
+    layout = AmplifierLayout(tmp_path)
+    folder = tmp_path / "projects" / "-w" / "sessions" / "s"
+    write_lines(folder / "transcript.jsonl", {"role": "user", "content": "Hi"})
+    size = (folder / "transcript.jsonl").stat().st_size
+    write_lines(folder / "events.jsonl", *[{"event": "x", "data": {}}] * 100)
+    (ref,) = layout.discover()
+    assert Catalog(str(cache)).summary(layout, ref, at_most=size - 1).unread, "its conversation is larger"
+    found = Catalog(str(cache)).summary(layout, ref, at_most=size)
+    assert (found.unread, found.messages, found.size > 10 * size) == (False, 1, True)
+
+
 def test_a_long_query_is_interrupted(cache: Path) -> None:
     count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 300000000) SELECT count(*) FROM n"
     timer = threading.Timer(0.1, _thread.interrupt_main)

@@ -30,7 +30,7 @@ from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 from sessionary.layouts.abilities import HasOpening, KnownTime, SaysByPlace
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
-from sessionary.layouts.files import raise_joined
+from sessionary.layouts.files import PartKind, raise_joined
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary, TimedUsage
 
@@ -181,7 +181,8 @@ class Catalog:
         """The summary of one session; reads only what changed.
 
         Args:
-            at_most: a session of more bytes that was never read is not read, and its summary is `Summary.unread`.
+            at_most: a session that was never read and whose conversation has more bytes is not read, and its summary
+                is `Summary.unread`.
 
         Raises:
             NotFound: the session is gone.
@@ -190,7 +191,7 @@ class Catalog:
         if row is not None and fingerprint and row.fingerprint == fingerprint:
             return row.summary
         new = Unread(layout, ref, fingerprint, row)
-        if at_most is not None and row is None and (header := new.header()) and header.size > at_most:
+        if at_most is not None and row is None and (header := new.header()) and _size(new, header) > at_most:
             return header
         found = self._read(new)
         if found.row.summary.listed and row != found.row:
@@ -328,6 +329,11 @@ class Catalog:
             for suffix in ("", "-journal"):
                 with suppress(OSError):
                     atomic.forget_file(self.path + suffix)
+
+
+def _size(one: Unread, header: Summary) -> int:
+    """The bytes of a session without the logs beside its conversation, which are not read for its summary."""
+    return header.size - sum(part.size for part in one.layout.parts(one.ref) if part.kind is PartKind.LOG)
 
 
 def _until_closed(

@@ -185,7 +185,7 @@ class Sessions:
         """The summary of one session. Reads only what has changed.
 
         Args:
-            at_most: a session of more bytes that was never read is not read, and its summary is `Summary.unread`.
+            at_most: as `Catalog.summary`.
 
         Raises:
             NotFound: the session is gone.
