@@ -216,3 +216,17 @@ def test_an_id_is_refused_with_what_chooses_sessions(say: Say, command: str) -> 
     assert f"unexpected extra argument ({CLAUDE})" in err
     assert "`sessionary archive run` archives all sessions that are chosen" in err
     assert "`sessionary archive add --kind KIND --project DIR` chooses them" in err
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_what_is_restored_into_a_folder_is_read_there(say: Say, tmp_path: Path, kind: str) -> None:
+    document(say, "archive", "run")
+    for number, name in enumerate(IDS[kind]):
+        home = tmp_path / f"restored {number}"
+        document(say, "archive", "restore", name, "--to", str(home))
+        rows = {one["id"]: one for one in document(say, "list", "--home", str(home))}
+        assert rows[name]["kind"] == kind
+        assert (
+            document(say, "show", name, "--home", str(home))["messages"]
+            == document(say, "show", name)["messages"]
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -103,14 +104,15 @@ def _may_be(fs: Fs, folder: Path) -> bool:
 
 
 def _holds(fs: Fs, folder: Path, place: str) -> bool:
-    """True if a folder holds a place: a folder if it ends with a slash, else a file; `*/` is any folder in it."""
-    if not place.startswith("*/"):
+    """True if a folder holds a place: a folder if it ends with a slash, else a file; `*` stands for any characters."""
+    first, _, rest = place.partition("/")
+    if "*" not in first:
         return _may_be(fs, folder / place) if place.endswith("/") else is_file(fs, str(folder / place))
     try:
-        names = fs.listdir(str(folder))
+        names = [name for name in fs.listdir(str(folder)) if fnmatchcase(name, first) and name[0] != "."]
     except OSError:
         return False
-    return any(_holds(fs, folder / name, place[2:]) for name in names if not name.startswith("."))
+    return any(_holds(fs, folder / name, rest) if rest else is_file(fs, str(folder / name)) for name in names)
 
 
 def is_home(folder: str) -> bool:

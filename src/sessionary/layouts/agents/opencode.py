@@ -95,7 +95,7 @@ class OpenCodeLayout(AgentLayout):
     """The sessions of OpenCode below its data folder."""
 
     name: ClassVar[str] = "opencode"
-    places: ClassVar[tuple[str, ...]] = ("storage/", "opencode.db", "kilo.db")
+    places: ClassVar[tuple[str, ...]] = ("storage/", "opencode*.db", "kilo*.db")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:

@@ -54,7 +54,7 @@ class AgentLayout:
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
     side_files: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[tuple[str, ...]] = ("projects/",)
-    """Names of which a home has at least one; names of folders end with a slash, `*/` is any folder."""
+    """Names of which a home has at least one; names of folders end with a slash, `*` stands for any characters."""
     relisted: ClassVar[str | None] = None
     """How the agent treats a session whose file is restored into its home; None if it needs more than the file."""
 
