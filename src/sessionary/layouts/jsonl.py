@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain
+from typing import TypeVar
 from zlib import crc32
 
 from msgspec import MsgspecError, Struct, msgpack
@@ -16,6 +18,8 @@ from sessionary.layouts.base import MayMatch
 from sessionary.layouts.clock import changed_at
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of_file
 from sessionary.model import Cursor, Place, Problem, Record, Reset, SessionRef, Skipped
+
+T = TypeVar("T")
 
 WINDOW = 1 << 18
 """Bytes that are read at a time. Fits into the processor cache between reading and decoding or searching."""
@@ -32,6 +36,9 @@ LOOKS = 3
 Stored = Record | Problem | Reset | Skipped | Cursor
 """An item of a file."""
 
+_SALVAGED = frozenset("control_characters glued_records nul_run number_too_long raw_newline".split())
+"""Codes of lines that may hold whole records."""
+
 
 class _Position(Struct, array_like=True):
     """A place at which a line begins: the file, the offset, the number of the line, a checksum of what is before."""
@@ -44,7 +51,12 @@ class _Position(Struct, array_like=True):
 
 
 def read_jsonl(
-    fs: Fs, path: str, after: Cursor | None = None, may_match: MayMatch | None = None
+    fs: Fs,
+    path: str,
+    after: Cursor | None = None,
+    may_match: MayMatch | None = None,
+    *,
+    salvage: bool = False,
 ) -> Iterator[Stored]:
     """The records of a file in order; problems stand where they occur.
 
@@ -56,17 +68,31 @@ def read_jsonl(
             first, and the file is read from its start.
         may_match: decode only lines that may be of interest; `Skipped` counts the records before them. The rest
             behind the last one is not counted, and there is no cursor. Where the file is damaged, all is decoded.
+        salvage: yield the whole records that a damaged line holds, behind its problem. Some writers forget a newline,
+            a power cut leaves zeros before a record, and some write raw control characters. Not with `may_match`.
 
     Raises:
         NotFound: the file does not exist.
     """
+    return chain.from_iterable(read_windows(fs, path, after, may_match, salvage=salvage))
+
+
+def read_windows(
+    fs: Fs,
+    path: str,
+    after: Cursor | None = None,
+    may_match: MayMatch | None = None,
+    *,
+    salvage: bool = False,
+) -> Iterator[Iterable[Stored]]:
+    """As `read_jsonl`, window by window, for `by_windows`."""
     with opened(fs, path) as (fd, found):
         begin = None if after is None else _begin(fs, fd, after)
         if after is not None and begin is None:
-            yield Reset()
+            yield (Reset(),)
         low, line = (begin.offset, begin.line) if begin else (0, 1)
         if may_match is None:
-            yield from _decoded(fs, fd, path, found, low, line)
+            yield from _decoded(fs, fd, path, found, low, line, salvage)
         else:
             yield from _matching(fs, fd, path, found, low, line, may_match)
 
@@ -88,10 +114,21 @@ def opened(fs: Fs, path: str) -> Iterator[tuple[int, os.stat_result]]:
         fs.close(fd)
 
 
+def by_windows(
+    windows: Iterable[Iterable[Stored]], taken: Callable[[Iterable[Stored]], Iterable[T]]
+) -> Iterator[T]:
+    """What `taken` makes of the items of each window, which it takes all before the first one is yielded.
+
+    A processor runs one step for many records faster than all steps for each: its caches hold the code of one step.
+    A window is in memory in any case, and what is made of it mostly refers to its texts.
+    """
+    return chain.from_iterable([*taken(window)] for window in windows)
+
+
 def _decoded(
-    fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int
-) -> Iterator[Record | Problem | Cursor]:
-    """All records from a line on, which begins at the byte `low`."""
+    fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int, salvage: bool = False
+) -> Iterator[Iterable[Record | Problem | Cursor]]:
+    """All records from a line on, which begins at the byte `low`, window by window."""
     from stringzilla import count  # here, since a list that reads nothing needs none of them
 
     from sessionary.codec import read_lines
@@ -103,10 +140,10 @@ def _decoded(
         if (clean := clean_records(data, line, low)) is not None:
             low, line = low + len(data), line + count(data, b"\n")
             del data  # a line may be long, and the next one too
-            yield from clean
+            yield clean
             del clean
             if last:
-                yield _cursor(fs, fd, found, low, line)
+                yield (_cursor(fs, fd, found, low, line),)
             continue
         reading = read_lines(data, path, line=line, byte=low)
         if reading.problems and not last:
@@ -119,18 +156,34 @@ def _decoded(
         del data
         if reading.problems:
             items: list[Record | Problem] = [*reading.problems, *reading.records()]
-            yield from sorted(items, key=lambda one: one.byte or 0)
+            items.sort(key=lambda one: one.byte or 0)
+            yield [*_with_salvaged(fs, fd, items)] if salvage else items
             del items
         else:
-            yield from reading.records()
+            yield reading.records()
         if last and not reading.problems and end in (b"", b"\n"):
-            yield _cursor(fs, fd, found, low, line)
+            yield (_cursor(fs, fd, found, low, line),)
         del reading
+
+
+def _with_salvaged(fs: Fs, fd: int, items: Iterable[Record | Problem]) -> Iterator[Record | Problem]:
+    """The items, and behind the problem of a line the whole records that it holds."""
+    from sessionary.codec import split_glued
+    from sessionary.codec.damage import lenient
+
+    for found in items:
+        yield found
+        if type(found) is Problem and found.code in _SALVAGED and found.byte is not None:
+            line = read_at(fs, fd, found.span, found.byte)
+            spans = [(0, len(line))] if found.code == "number_too_long" else split_glued(line)
+            for low, high in spans:
+                if (value := lenient(line[low:high])) is not None:
+                    yield Record(value, found.line or 1, found.byte + low, line[low:high])
 
 
 def _matching(
     fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int, may_match: MayMatch
-) -> Iterator[Record | Problem | Skipped]:
+) -> Iterator[Iterable[Record | Problem | Skipped]]:
     """The records of the lines that may be of interest; from the first damage before such a line on, all of them."""
     from stringzilla import count
 
@@ -142,14 +195,14 @@ def _matching(
         number = line + (skipped.records if skipped else 0)
         reading = read_lines(data, path, line=number, byte=begin)
         if skipped is None or reading.problems:
-            rest = _decoded(fs, fd, path, found, low, line)
-            yield from (item for item in rest if not isinstance(item, Cursor))
+            for rest in _decoded(fs, fd, path, found, low, line):
+                yield (item for item in rest if not isinstance(item, Cursor))
             return
         if skipped.records:
-            yield skipped
+            yield (skipped,)
         low, line = begin + len(data), number + count(data, b"\n")
         del data
-        yield from reading.records()
+        yield reading.records()
         del reading
         if last:
             return

@@ -122,8 +122,10 @@ class Diagnosis(Struct, array_like=True):
             if not pair.in_place:
                 cut = role in SPEAKERS or self.spoke > pair.call.index or pair.call.index == index
                 self.marks.append(_mark("misplaced_result" if cut else "late_result", pair.answer))
-        self.marks += [_mark("repeated_result", answer) for answer in taken.repeats]
-        self.marks += [_mark("repeated_call", call) for call in taken.repeated]
+        for answer in taken.repeats:
+            self.marks.append(_mark("repeated_result", answer))
+        for call in taken.repeated:
+            self.marks.append(_mark("repeated_call", call))
 
     def findings(self) -> list[Finding]:
         """Return all findings so far, in message order."""

@@ -117,7 +117,7 @@ class Matcher(Struct, array_like=True):
                 pairs.append(Pair(call, part, call.index == run))
             else:
                 (repeats if digest_of(call_id) in self.called else self.early).append(part)
-        return Taken(pairs, repeats, repeated)
+        return Taken(pairs, repeats, repeated) if pairs or repeats or repeated else NOTHING
 
     def settled(self) -> tuple[list[Pair], list[Answer], list[Call]]:
         """Return the results before their call, the results without a call, and the calls without a result."""

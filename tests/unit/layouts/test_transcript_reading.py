@@ -20,7 +20,8 @@ from sessionary.layouts.amplifier.reading import (
     read_transcript,
     repeated_records,
 )
-from sessionary.model import Problem, Severity
+from sessionary.model import Message, Problem, Severity
+from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.diagnosis import diagnose
 from sessionary.transcript.fold import Fold, short_title
 from sessionary.transcript.messages import count_turns, is_real_user, text_of
@@ -125,11 +126,7 @@ def transcripts(draw: st.DrawFn) -> bytes:
 @given(transcripts(), st.sampled_from(WINDOWS), st.booleans())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_quick_way_says_what_patience_says(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    data: bytes,
-    window: int,
-    thorough: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, window: int, thorough: bool
 ) -> None:
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(data)
@@ -263,3 +260,23 @@ def test_the_repair_is_named_where_it_does_it(path: Path) -> None:
     elsewhere = check_file(OS_FS, str(path))
     assert [each.code for each in elsewhere] == ["orphaned_call", "incomplete_turn"]
     assert not any("repair" in (each.repair or "") for each in elsewhere), "it repairs sessions only"
+
+
+# What is read before the first message is yielded
+
+
+@pytest.mark.parametrize("searched", [False, True])
+@pytest.mark.parametrize("first", [b"", b'{"role": "user", "content": "cut\n'])
+def test_no_window_is_read_before_the_messages_of_the_one_before_it_are_taken(
+    tmp_path: Path, first: bytes, searched: bool
+) -> None:
+    """Also behind damage, where a search decodes everything."""
+    path = tmp_path / "transcript.jsonl"
+    many = [line({"role": "user", "content": f"{number} " + "x" * 1000}) for number in range(10_000)]
+    path.write_bytes(first + b"".join(many))
+    fs = CountingFs()
+    items = read_transcript(fs, str(path), None, (lambda data: True) if searched else None)
+    found = next(item for item in items if isinstance(item, Message))
+    assert found.text.startswith("0 ")
+    assert fs.bytes_read <= 2 * (jsonl.WINDOW + jsonl.WIDE_WINDOW) < path.stat().st_size
+    assert 1 + sum(isinstance(item, Message) for item in items) == len(many)

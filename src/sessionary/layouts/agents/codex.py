@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import READ, read_at, size_of, storage_failed
 from sessionary.layouts.abilities import KnownTime, Recency
-from sessionary.layouts.agents.logs import records
+from sessionary.layouts.agents.logs import records, windows
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.compressed import (
@@ -29,7 +29,7 @@ from sessionary.layouts.compressed import (
     read_compressed,
 )
 from sessionary.layouts.files import Part
-from sessionary.layouts.jsonl import WINDOW, Stored, may_hold, raw_line, read_jsonl, recency
+from sessionary.layouts.jsonl import WINDOW, Stored, by_windows, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Aside,
     Cursor,
@@ -326,22 +326,18 @@ class CodexLayout(AgentLayout):
         from sessionary.layouts.agents.codex_page import Reading
 
         reading = Reading(page, state.decoder, state.lines, state.copied, dropped)
-        last: Cursor | None = None
-        for found in self._records(page.path, after):
-            if isinstance(found, Record):
-                yield from reading.take(found)
-            elif isinstance(found, Problem):
-                yield found
-            else:
-                last = found if isinstance(found, Cursor) and page.end is None else None
+        stored = (
+            ((found,) for found in self._decompressed(page.path))
+            if self._is_compressed(page.path)
+            else windows(self._fs, page.path, after)
+        )
+        yield from by_windows(stored, reading.take_all)
         yield from reading.end()
-        if last is not None:
-            yield from reading.cursor(last)
 
-    def _records(self, path: str, after: Cursor | None = None) -> Iterator[Stored]:
-        if not self._is_compressed(path):
-            yield from records(self._fs, path, after)
-            return
+    def _records(self, path: str) -> Iterator[Stored]:
+        return self._decompressed(path) if self._is_compressed(path) else records(self._fs, path)
+
+    def _decompressed(self, path: str) -> Iterator[Stored]:
         begun = False
         try:
             for found in read_compressed(self._fs, path):

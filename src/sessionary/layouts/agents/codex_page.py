@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError, Struct, field, msgpack
 
 from sessionary.layouts.agents.codex_records import Decoder, mark_of
+from sessionary.layouts.jsonl import Stored
 from sessionary.model import Aside, Cursor, Item, Message, Problem, Record, Severity
 
 ROLLED_BACK = "thread_rolled_back"
@@ -24,11 +25,11 @@ class Page(NamedTuple):
 
 
 class Lines(Struct, array_like=True):
-    """State of reading a page: the next ordinal, the number of gaps, marks of the last lines."""
+    """State of reading a page: the next ordinal, the number of gaps, marks of the last lines in their order."""
 
     next: int | None = None
     gaps: int = 0
-    recent: list[int] = field(default_factory=list)
+    recent: dict[int, None] = field(default_factory=dict)
 
     def repeats(self, record: Record) -> bool:
         """True if the same line stands shortly before."""
@@ -37,9 +38,9 @@ class Lines(Struct, array_like=True):
         recent, mark = self.recent, mark_of(record.raw)
         if mark in recent:
             return True
-        recent.append(mark)
+        recent[mark] = None
         if len(recent) > _RECENT:
-            del recent[0]
+            del recent[next(iter(recent))]
         return False
 
     def gap(self, record: Record, path: str) -> Iterator[Problem]:
@@ -102,8 +103,21 @@ class Reading:
         self._decoder = decoder
         self._behind: Decoder | None = None  # decodes what follows the end of the page
         self._hidden = self._repeated = 0
+        self._last: Cursor | None = None  # where the file ends
         self._copies = copied.line != 0 or copied.start is not None
         self._is_plain = page.end is None and not self._copies and not copied.unknown and not dropped
+
+    def take_all(self, stored: Iterable[Stored]) -> list[Item]:
+        """The items of records, and the problems between them, in order."""
+        items, take = list[Item](), self.take
+        for found in stored:
+            if isinstance(found, Record):
+                items += take(found)
+            elif isinstance(found, Problem):
+                items.append(found)
+            elif isinstance(found, Cursor):
+                self._last = found
+        return items
 
     def take(self, found: Record) -> Sequence[Item]:
         """The items of a record."""
@@ -144,22 +158,20 @@ class Reading:
     def _is_dropped(self, number: int) -> bool:
         return any(low <= number <= high for low, high in self._dropped)
 
-    def end(self) -> Iterator[Problem]:
+    def end(self) -> Iterator[Problem | Cursor]:
         """Items that follow the last record."""
         yield from self._report_repeated()
         yield from self._report_hidden("behind the point to which the session was reverted")
+        if self._last is not None and self._page.end is None:
+            yield from self._cursor(self._last)
 
-    def cursor(self, found: Cursor) -> Iterator[Cursor]:
+    def _cursor(self, found: Cursor) -> Iterator[Cursor]:
         """The cursor behind the last record; none where more records may change what was read."""
         if not self._copied.final or self._copied.start is not None:
             return
         try:
             yield Cursor(msgpack.encode(State(found.state, self._decoder, self._lines, self._copied)))
-        except (
-            MsgspecError,
-            UnicodeEncodeError,
-            OverflowError,
-        ):  # a lone surrogate, a number of 65 bits
+        except (MsgspecError, UnicodeEncodeError, OverflowError):  # a lone surrogate, a number of 65 bits
             return
 
     def _report_repeated(self) -> Iterator[Problem]:

@@ -135,7 +135,7 @@ class Decoder(Struct, array_like=True):
         if kind == "response_item":
             if stated == "reasoning" and not payload.get("summary") and not payload.get("content"):
                 return ()  # as most: what was thought is encrypted
-            return self._item(_About(record, payload, found, path))
+            return self._item(_About(record, payload, found, path), word(stated))
         if kind in _NO_MESSAGES:
             return tuple(self._facts(kind, payload))
         about = _About(record, payload, found, path)
@@ -172,10 +172,9 @@ class Decoder(Struct, array_like=True):
 
     # -- response items
 
-    def _item(self, about: _About) -> Sequence[Said]:
+    def _item(self, about: _About, kind: str | None) -> Sequence[Said]:
         payload = about.payload
-        kind, role = word(payload.get("type")), word(payload.get("role"))
-        if role and kind in (None, "message"):
+        if kind in (None, "message") and (role := word(payload.get("role"))):
             stated = payload.get("content")
             return self._said(
                 about, "r", role, parts_of(payload.get("message") if stated is None else stated)

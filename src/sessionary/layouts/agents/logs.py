@@ -24,7 +24,16 @@ from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.base import MayMatch
-from sessionary.layouts.jsonl import Stored, may_hold, raw_line, read_jsonl, read_range, recency
+from sessionary.layouts.jsonl import (
+    Stored,
+    by_windows,
+    may_hold,
+    raw_line,
+    read_jsonl,
+    read_range,
+    read_windows,
+    recency,
+)
 from sessionary.model import (
     Aside,
     Cursor,
@@ -218,12 +227,18 @@ class LogLayout(AgentLayout):
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """The items of the records."""
+        kept = reading.kept
+        stored = windows(self._fs, ref.locator, reading.start) if kept is None else (kept,)
+        return by_windows(stored, lambda window: self._taken_from(ref, reading, window))
+
+    def _taken_from(self, ref: SessionRef, reading: Reading, window: Iterable[Stored]) -> Iterator[Item]:
         watch, path, memory = self._watch_of(ref), ref.locator, reading.memory
         plain_until = reading.surveyed if watch is None and reading.plan.is_plain else 0
-        for found in self._watched(ref, reading.kept or records(self._fs, path, reading.start)):
+        for found in self._watched(ref, window):
             if isinstance(found, Record):
                 value, place = found.value, Place(path, found.line, found.byte)
-                yield from self._facts(ref, value, memory)
+                if facts := self._facts(ref, value, memory):
+                    yield from facts
                 if found.byte < plain_until:
                     yield from self._messages(ref, value, place, memory)
                     continue
@@ -304,21 +319,13 @@ def copied_from(fs: Fs, ref: SessionRef, record: dict[str, Any]) -> str | None:
 
 
 def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
-    """As `read_jsonl`, with the whole records that a damaged line holds.
+    """As `read_jsonl`, with the whole records that a damaged line holds."""
+    return read_jsonl(fs, path, after, salvage=True)
 
-    Some writers forget a newline, a power cut leaves zeros before a record, and some write raw control characters.
-    """
-    for found in read_jsonl(fs, path, after):
-        yield found
-        if type(found) is Problem and found.code in _SALVAGED and found.byte is not None:
-            from sessionary.codec import split_glued
-            from sessionary.codec.damage import lenient
 
-            line = read_range(fs, path, found.byte, found.span)
-            spans = [(0, len(line))] if found.code == "number_too_long" else split_glued(line)
-            for low, high in spans:
-                if (value := lenient(line[low:high])) is not None:
-                    yield Record(value, found.line or 1, found.byte + low, line[low:high])
+def windows(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Iterable[Stored]]:
+    """As `records`, window by window."""
+    return read_windows(fs, path, after, salvage=True)
 
 
 def first_records(fs: Fs, path: str) -> Iterator[dict[str, Any]]:
@@ -339,10 +346,6 @@ def first_records(fs: Fs, path: str) -> Iterator[dict[str, Any]]:
 def only_records(fs: Fs, path: str) -> Iterator[Record]:
     """The records of a file, in order."""
     return (found for found in records(fs, path) if isinstance(found, Record))
-
-
-_SALVAGED = frozenset("control_characters glued_records nul_run number_too_long raw_newline".split())
-"""Codes of lines that may hold whole records."""
 
 
 def _encoded(state: _State) -> bytes | None:

@@ -8,7 +8,7 @@ from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.seen import Duplicates, RisingTimes
 from sessionary.disk.fs import Fs, descriptor, read_at, size_of
 from sessionary.layouts.base import MayMatch
-from sessionary.layouts.jsonl import WINDOW, Stored, read_jsonl
+from sessionary.layouts.jsonl import WINDOW, Stored, by_windows, read_jsonl, read_windows
 from sessionary.model import Cursor, Item, Message, Place, Problem, Record, Severity
 from sessionary.transcript.diagnosis import Finding, shape_findings
 from sessionary.transcript.fold import Fold
@@ -31,9 +31,8 @@ def read_transcript(
         may_match: as in `Layout.read`.
         times: is given the records, to find out whether `repeated_records` may find any.
     """
-    for item in _items(read_jsonl(fs, path, after, may_match), path, times):
-        if not _is_empty_conversation(fs, item):
-            yield item
+    windows = read_windows(fs, path, after, may_match)
+    return by_windows(windows, lambda window: _items(window, path, times, fs))
 
 
 def transcript_problems(data: bytes, path: str) -> list[Problem]:
@@ -44,7 +43,9 @@ def transcript_problems(data: bytes, path: str) -> list[Problem]:
     return sorted([*fold.problems, *conversation_problems(fold)], key=lambda problem: problem.byte or 0)
 
 
-def _items(stored: Iterable[Stored], path: str, times: RisingTimes | None = None) -> Iterator[Item]:
+def _items(
+    stored: Iterable[Stored], path: str, times: RisingTimes | None = None, fs: Fs | None = None
+) -> Iterator[Item]:
     for item in stored:
         if isinstance(item, Record):
             place = Place(path, item.line, item.byte)
@@ -52,18 +53,17 @@ def _items(stored: Iterable[Stored], path: str, times: RisingTimes | None = None
                 times.take(item.value)
             for finding in shape_findings(item.value, place=place):
                 yield _problem(finding, _repaired(finding))
-            message = message_of(item.value, place)
-            del item  # a record may be long: while the next one is read, only its message is held
-            yield message
+            yield message_of(item.value, place)
         elif isinstance(item, Problem):
-            yield from for_strict_reader([item])
+            if fs is None or not _is_empty_conversation(fs, item):
+                yield from for_strict_reader([item])
         else:
             yield item
 
 
-def _is_empty_conversation(fs: Fs, item: Item) -> bool:
+def _is_empty_conversation(fs: Fs, item: Problem) -> bool:
     """True for the blank line of a file of one newline, as our store writes an empty conversation."""
-    if not isinstance(item, Problem) or item.code != "blank_lines" or item.byte != 0:
+    if item.code != "blank_lines" or item.byte != 0:
         return False
     return size_of(fs, item.path) == 1
 
