@@ -23,7 +23,11 @@ _TAB = 4
 
 def is_utf8(text: str) -> bool:
     """False for text with lone surrogates, such as the name of a file that is not valid UTF-8."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def harmless(text: str) -> str:

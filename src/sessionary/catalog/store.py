@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
+from sessionary.escaping import is_utf8
 from sessionary.layouts.abilities import HasOpening, KnownTime, SaysByPlace
 from sessionary.layouts.base import Layout
 from sessionary.layouts.clock import FUTURE_TIME
@@ -231,7 +232,7 @@ class Catalog:
 
     def _load(self, layout: Layout, place: str | None = None) -> dict[str, _Row]:
         """The stored rows of the sessions of a layout, or of the one at a place, by place."""
-        if (path := self._usable) is None or not os.path.exists(path) or not _is_text(place or ""):
+        if (path := self._usable) is None or not os.path.exists(path) or not is_utf8(place or ""):
             return {}
         where, key = "kind = ? AND home = ?", [layout.name, _home(layout)]
         if place is not None:
@@ -299,7 +300,7 @@ class Catalog:
             with closing(connect(path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 places = (*gone, *(one.row.summary.ref.locator for one in read))
-                keys = [(kind, home, place) for place in places if _is_text(place)]
+                keys = [(kind, home, place) for place in places if is_utf8(place)]
                 for table in _TABLES:
                     where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
                     connection.executemany(where, keys)
@@ -417,15 +418,6 @@ def _insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[An
     if rows:
         marks = ", ".join("?" * len(rows[0]))
         connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
-
-
-def _is_text(place: str) -> bool:
-    """False for the name of a file that is not UTF-8: such a session is not stored."""
-    try:
-        place.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _values(row: _Row) -> list[Any]:

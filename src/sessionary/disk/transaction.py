@@ -24,7 +24,7 @@ from datetime import datetime
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from sessionary.codec import Undecodable, decode, encode_document
+from sessionary.codec import decode_object, encode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import (
     READ,
@@ -147,7 +147,7 @@ def recover(fs: Fs, folder: str) -> Recovered | None:
         if data is None:  # intent.json is written last: nothing has begun
             atomic.erase_tree(place, fs=fs)
             return Recovered("", False)
-        return _settle(_Intent(fs, folder, _record(data)), place)
+        return _settle(_Intent(fs, folder, decode_object(data) or {}), place)
     except OSError as error:
         if isinstance(error, StorageFailed):
             raise
@@ -180,7 +180,7 @@ def open_intent(fs: Fs, folder: str) -> tuple[str, bool] | None:
     data = read_bytes(fs, os.path.join(place, INTENT))
     if data is None:
         return "", False
-    intent = _Intent(fs, folder, _record(data))
+    intent = _Intent(fs, folder, decode_object(data) or {})
     committed = bool(intent.record.get("wholes")) and intent.is_committed()
     return str(intent.record.get("operation", "")), committed
 
@@ -194,7 +194,7 @@ def entries(fs: Fs, folder: str) -> list[Entry]:
         if name == OPEN or not S_ISDIR(fs.lstat(path).st_mode):
             continue
         data = read_bytes(fs, os.path.join(path, INTENT))
-        record = _record(data or b"")
+        record = decode_object(data or b"") or {}
         if record.get("wholes"):
             facts = record.get("facts")
             size = sum(fs.lstat(os.path.join(path, file)).st_size for file in fs.listdir(path))
@@ -389,12 +389,3 @@ class _Intent:
             return self.fs.lstat(path)
         except FileNotFoundError:
             return None
-
-
-def _record(data: bytes) -> dict[str, Any]:
-    """Decode `intent.json`; {} if it is damaged."""
-    try:
-        value = decode(data)
-    except Undecodable:
-        return {}
-    return value if isinstance(value, dict) else {}

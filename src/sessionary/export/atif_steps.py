@@ -215,12 +215,13 @@ def _main(step: Step) -> Document:
     stated = step.get("message")
     if isinstance(stated, str):
         parts += [{"type": "text", "text": stated}] if stated else []
-    parts += [_content_part(block) for block in list_of(stated)]
+    parts += [content_part(block) for block in list_of(stated)]
     parts += [_call_part(object_of(call)) for call in list_of(step.get("tool_calls"))]
     return with_header(_header_of(step), ours.get("header"), parts)
 
 
-def _content_part(block: Any) -> Document:
+def content_part(block: Any) -> Document:
+    """A block of stated content as a part of a message."""
     if isinstance(block, dict) and isinstance(block.get("text"), str):
         return {"type": "text", "text": block["text"]}
     return {"type": "other", "kind": str(object_of(block).get("type")), "value": block}

@@ -11,8 +11,9 @@ from typing import Any
 from sessionary.codec import sanitize
 from sessionary.distinct_keys import with_distinct_keys
 from sessionary.errors import Invalid
+from sessionary.escaping import is_utf8
 from sessionary.layouts.agents.fields import object_of
-from sessionary.layouts.records.values import is_plain, marked, unmarked
+from sessionary.layouts.records.values import marked, unmarked
 
 OWN = "sessionary"
 """The key of what is ours."""
@@ -26,7 +27,7 @@ def plain(value: Any) -> Any:
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return value if is_plain(value) else text(value)
+        return value if is_utf8(value) else text(value)
     if isinstance(value, list):
         return [_without_surrogates(one) for one in value]
     if isinstance(value, dict):
@@ -36,7 +37,7 @@ def _without_surrogates(value: Any) -> Any:
 
 def text(value: str) -> str:
     """The text with a replacement character for each lone surrogate."""
-    return value if is_plain(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value if is_utf8(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def kept(value: Any) -> tuple[Any, bool]:

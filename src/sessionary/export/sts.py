@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessionary.codec.times import parse_time
+from sessionary.export.atif_steps import content_part
 from sessionary.export.documents import json_text, of_content, of_time, of_usage
 from sessionary.export.exact import OWN, header_beyond, kept, own, plain, text, whole_message, with_header
 from sessionary.export.losses import FORM, Report
@@ -141,15 +142,9 @@ def _parts(message: Document, ours: Document) -> list[Document]:
     )
     if isinstance(content, str) and content:
         parts.append({"type": "text", "text": content})
-    parts += [_block(block) for block in list_of(content)]
+    parts += [content_part(block) for block in list_of(content)]
     for call in map(object_of, list_of(message.get("toolCalls"))):
         function = object_of(call.get("function"))
         name, arguments = text_or_none(function.get("name")) or "?", decoded(function.get("arguments"))
         parts.append({"type": "tool_call", "id": call.get("id"), "name": name, "arguments": arguments})
     return parts
-
-
-def _block(block: Any) -> Document:
-    if isinstance(block, dict) and isinstance(block.get("text"), str):
-        return {"type": "text", "text": block["text"]}
-    return {"type": "other", "kind": str(object_of(block).get("type")), "value": block}

@@ -15,9 +15,10 @@ from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
 from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.ledger_copy import FOLDER, copied
-from sessionary.mailbox.mailbox import Mailbox, Status, state_folder
+from sessionary.mailbox.mailbox import Mailbox, Status
 from sessionary.mailbox.problems import WORK, dead_letter, words_for
 from sessionary.model import Problem, Severity
+from sessionary.xdg import state_folder
 
 _FILE = re.compile(r"(?:log|attempts)\.([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.jsonl")
 _FEW = 5

@@ -29,7 +29,7 @@ from sessionary.mailbox.folders import Place
 from sessionary.mailbox.problems import WORK
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
-from sessionary.xdg import xdg_folder
+from sessionary.xdg import state_folder
 
 TIMEOUT = 5.0
 ATTEMPTS = 5
@@ -486,11 +486,6 @@ def _check(limit: int | None, max_attempts: int, delivery: str) -> None:
     if delivery not in DELIVERIES:
         hint = f"use one of {DELIVERIES}"
         raise Invalid(f"invalid delivery {delivery!r}", operation="consume", hint=hint)
-
-
-def state_folder() -> str | None:
-    """Our folder in the state of the user, for copies of ledgers; None if there is none."""
-    return xdg_folder("XDG_STATE_HOME", "~/.local/state")
 
 
 def _folder(session_dir: str | os.PathLike[str]) -> str:

@@ -67,7 +67,7 @@ def parts(message: Message) -> Iterator[tuple[int | None, Any]]:
     """
     content = message.get("content")
     if is_result(message):
-        yield None, ToolResult(_word(message.get("tool_call_id")), content, message.get("is_error") is True)
+        yield None, ToolResult(word(message.get("tool_call_id")), content, message.get("is_error") is True)
         return
     entries = [entry for entry in listed(message.get("tool_calls")) if isinstance(entry, dict)]
     for number, block in enumerate(listed(content)):
@@ -82,7 +82,7 @@ def part_of_block(block: Any, entries: list[dict[str, Any]]) -> Any:
         kind = block.get("type")
         if kind == RESULT:
             error = block.get("is_error") is True
-            return ToolResult(_word(block.get("tool_use_id")), block.get("content"), error)
+            return ToolResult(word(block.get("tool_use_id")), block.get("content"), error)
         if kind in CALLS:
             return _called(block, entries)
     return block
@@ -114,12 +114,12 @@ def holds_more(message: Message) -> bool:
 
 def block_calls(block: Any) -> str | None:
     """Return the id of a call block; None otherwise."""
-    return _word(block.get("id")) if isinstance(block, dict) and block.get("type") in CALLS else None
+    return word(block.get("id")) if isinstance(block, dict) and block.get("type") in CALLS else None
 
 
 def entry_calls(entry: Any) -> str | None:
     """Return the id of an entry of `tool_calls`; None without one."""
-    return _word(entry.get("id")) if isinstance(entry, dict) else None
+    return word(entry.get("id")) if isinstance(entry, dict) else None
 
 
 def listed(value: Any) -> list[Any]:
@@ -148,7 +148,7 @@ def _block_text(block: Mapping[str, Any]) -> str:
 
 def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall:
     """Return the call of a block; if the list has it too, take it from there and out of the list."""
-    call_id = _word(block.get("id"))
+    call_id = word(block.get("id"))
     same = None
     if entries and call_id is not None:
         same = next((entry for entry in entries if entry.get("id") == call_id), None)
@@ -161,15 +161,16 @@ def _called(block: Mapping[str, Any], entries: list[dict[str, Any]]) -> ToolCall
 def _listed(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
-    return ToolCall(_word(call.get("id")), _name(inner, call), decode_if_json(inner.get("arguments")))
+    return ToolCall(word(call.get("id")), _name(inner, call), decode_if_json(inner.get("arguments")))
 
 
 def _name(call: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> str:
     name = call.get("name")
     if name and isinstance(name, str):
         return name
-    return _word((around or call).get("tool")) or UNNAMED
+    return word((around or call).get("tool")) or UNNAMED
 
 
-def _word(value: Any) -> str | None:
+def word(value: Any) -> str | None:
+    """Return the value if it is text, else None."""
     return value if isinstance(value, str) else None

@@ -31,7 +31,7 @@ from sessionary.model import (
     ToolResult,
 )
 from sessionary.transcript.history_messages import ROLE, as_message, begins_turn
-from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, part_of_block
+from sessionary.transcript.messages import TEXT, bears_results, is_real_user, is_result, part_of_block, word
 from sessionary.transcript.messages import parts as stored_parts
 
 NOWHERE = Place(None)
@@ -97,7 +97,7 @@ def typed_message(message: Any, place: Place = NOWHERE) -> Message:
     role, origin, parts = author_and_parts(message)
     if role is None:
         return Message(None, HARNESS, parts, place=place)
-    return Message(role, origin, parts, _time(message), _word(message.get("id")), place=place)
+    return Message(role, origin, parts, _time(message), word(message.get("id")), place=place)
 
 
 def author_and_parts(message: Any) -> tuple[str | None, str, tuple[Part, ...]]:
@@ -166,7 +166,3 @@ def _typed(part: Any) -> Part:
 
 def _time(message: Mapping[str, Any]) -> datetime | None:
     return parse_time(timestamp_of(message))
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.export.wording import one_line
+from sessionary.layouts.records.state import spans_of
 from sessionary.model import PERSON, TOOL
 from sessionary.transcript.typed import Numbered
 
@@ -112,17 +113,7 @@ def shown_by(branches: list[Branch], number: int) -> list[tuple[int, int]]:
         if not number:
             break
         number, limit = branch.parent, -1 if branch.after is None else branch.after
-    return _ranges(sorted(wanted))
-
-
-def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for one in numbers:
-        if found and found[-1][1] == one - 1:
-            found[-1] = found[-1][0], one
-        else:
-            found.append((one, one))
-    return found
+    return spans_of(sorted(wanted))
 
 
 def document_of(branches: list[Branch]) -> list[dict[str, Any]]:

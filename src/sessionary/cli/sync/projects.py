@@ -46,11 +46,7 @@ def list_command(select: Callable[[], places.Here]) -> int:
     """List the local projects and those of the remote. Changes nothing."""
     with places.connected(select(), "looking") as remote:
         rows = list(sync_projects.rows(remote.projects(keep=False)))
-    if output.is_json():
-        output.items(row._asdict() for row in rows)
-    else:
-        output.lines(_lines(rows))
-    return 0
+    return output.listed((row._asdict() for row in rows), _lines(rows), None)
 
 
 @command(

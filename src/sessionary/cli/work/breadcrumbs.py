@@ -75,11 +75,10 @@ def breadcrumbs_command(
     top, found, problems = _selected(session, store, include_children=include_children, depth=depth, **which)
     if output.wants("json") and summary:
         output.value(summarise([crumb for crumb, _ in found]))
-    elif output.is_json():
-        output.items((crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found))
     else:
-        with output.paged():
-            output.lines(_summed(top, found) if summary else _listed(top, found, depth, include_children))
+        documents = (crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found)
+        texts = _summed(top, found) if summary else _listed(top, found, depth, include_children)
+        output.listed(documents, texts, None)
     return places.print_problems(problems)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sessionary.layouts.agents.cursor_messages import said
-from sessionary.layouts.agents.fields import count_of, list_of, object_of, text_or_none
+from sessionary.layouts.agents.fields import count_of, decoded, list_of, object_of, text_or_none
 from sessionary.model import (
     AGENT,
     HARNESS,
@@ -98,7 +98,7 @@ def _call(tool: Mapping[str, Any], name: str) -> Iterator[Part]:
     called = text_or_none(tool.get("name"))
     if called is not None:
         stated = next((tool[key] for key in ("params", "rawArgs", "args") if tool.get(key)), None)
-        yield ToolCall(text_or_none(tool.get("toolCallId")) or name, called, _value(stated))
+        yield ToolCall(text_or_none(tool.get("toolCallId")) or name, called, decoded(stated))
     elif tool:
         yield Other("tool", dict(tool))
 
@@ -115,18 +115,6 @@ def _result(tool: Mapping[str, Any], name: str) -> ToolResult | None:
     return ToolResult(text_or_none(tool.get("toolCallId")) or name, stored, failed)
 
 
-def _value(stored: Any) -> Any:
-    """The arguments, which are stored as JSON in a text."""
-    from sessionary.codec import Undecodable, decode
-
-    if not isinstance(stored, str):
-        return stored
-    try:
-        return decode(stored.encode("utf-8", "surrogatepass"))
-    except Undecodable:
-        return stored
-
-
 def _usage(counts: Mapping[str, Any]) -> Usage | None:
     given, made = count_of(counts.get("inputTokens")), count_of(counts.get("outputTokens"))
     return Usage(given, made) if given or made else None
@@ -134,7 +122,7 @@ def _usage(counts: Mapping[str, Any]) -> Usage | None:
 
 def _plain(rich: Any) -> str | None:
     """The words of a text with marks, as the editor stores what the user types: JSON, or plain."""
-    value = _value(rich)
+    value = decoded(rich)
     if not isinstance(value, dict):
         return text_or_none(rich)
     lines: list[str] = []

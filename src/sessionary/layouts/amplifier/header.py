@@ -28,6 +28,7 @@ from sessionary.layouts.clock import (
 )
 from sessionary.model import Header, Problem, SessionRef, Severity
 from sessionary.transcript.fold import Fold, short_title
+from sessionary.transcript.messages import word
 
 _MAIN = frozenset({TRANSCRIPT, METADATA})
 
@@ -72,14 +73,14 @@ def header(fs: Fs, ref: SessionRef, fold: Fold, now: float) -> Header:
         updated = _by_files(folder, place, stats, now, problems)
     count = metadata.get("turn_count")
     return Header(
-        title=short_title(_text(metadata.get("name"))),
-        parent=_text(metadata.get("parent_id")),
+        title=short_title(word(metadata.get("name"))),
+        parent=word(metadata.get("parent_id")),
         created=parse_time(metadata.get("created")),
         updated=updated,
         size=below + sum([found.st_size for found in stats.values()]),
         turn_count=count if type(count) is int else None,
         problems=problems,
-        cwd=_text(metadata.get("working_dir")),
+        cwd=word(metadata.get("working_dir")),
     )
 
 
@@ -89,7 +90,7 @@ def stated_name(fs: Fs, folder: str) -> str | None:
         value = decode_object(read_bytes(fs, f"{folder}/{METADATA}") or b"")
     except SessionaryError:
         return None
-    return None if value is None else short_title(_text(value.get("name")))
+    return None if value is None else short_title(word(value.get("name")))
 
 
 def _by_files(
@@ -176,10 +177,6 @@ def _moment(seconds: float) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None  # some file systems keep times of the year 10,000
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _mode(fs: Fs, path: str) -> int:

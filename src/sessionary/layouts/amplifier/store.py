@@ -254,10 +254,7 @@ class SessionStore:
         Raises:
             NotFound, InvalidId: as `load`.
         """
-        check_id(session_id)
-        folder = self._folder_of(session_id)
-        if not is_session(self._fs, folder):
-            raise no_session(session_id, folder)
+        folder = self._existing_folder(session_id)
         metadata = read_metadata(self._fs, folder, recovery_time=self._iso())
         self.last_report = Report("get_metadata", session_id, metadata.problems)
         return metadata.value

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from sessionary.codec import Undecodable, decode
+from sessionary.codec import decode_object
 from sessionary.disk.fs import Fs
 from sessionary.disk.journal import lines_of
 from sessionary.layouts.abilities import ChainHead
@@ -63,7 +63,7 @@ class _Walk:
             here, byte = byte, byte + len(raw) + 1
             if byte > size:
                 break  # a torn line, which `check` reports, or one that is being written
-            record = _object(raw)
+            record = decode_object(raw) or {}
             digest = sha256(raw).hexdigest()
             if line == 1:
                 first = digest
@@ -99,11 +99,3 @@ def _of_begin(path: str, record: dict[str, Any], digest: str, kept: ChainHead | 
         yield "broken_chain", 1, 0, f"the file belongs to another session, {session}"
     elif kept is not None and kept.first != digest:
         yield "broken_chain", 1, 0, "the first record is not the one that was remembered"
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        value = decode(raw)
-    except Undecodable:
-        return {}
-    return value if isinstance(value, dict) else {}

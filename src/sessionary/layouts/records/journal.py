@@ -48,9 +48,10 @@ from sessionary.errors import (
     StorageFailed,
     Unsupported,
 )
+from sessionary.escaping import is_utf8
 from sessionary.layouts.records.names import file_name, parts_of
 from sessionary.layouts.records.state import BEGIN, CHANGE, FORMAT, SNAPSHOT, Begin, Line, State, spans_of
-from sessionary.layouts.records.values import encode_value, is_plain
+from sessionary.layouts.records.values import encode_value
 
 Result = TypeVar("Result")
 
@@ -120,7 +121,7 @@ class RecordJournal:
         chain: bool = False,
         parent: str | None = None,
     ) -> None:
-        if not all(map(is_plain, (session_id, *scope))):
+        if not all(map(is_utf8, (session_id, *scope))):
             raise InvalidId(f"the id {session_id!r} contains a lone surrogate", session=session_id)
         root = os.path.realpath(expanded(folder))
         self.path: str = os.path.join(root, file_name(scope, session_id))

@@ -30,6 +30,7 @@ from sessionary.model import (
     Usage,
     UsageEvent,
 )
+from sessionary.transcript.messages import word
 from sessionary.transcript.typed import message_of
 
 
@@ -55,7 +56,7 @@ def facts_from(framework: str, item: Any) -> Iterator[Fact | UsageEvent]:
     if framework == CLAUDE and isinstance(item, dict):
         yield from claude_code.facts_of_record(item, {})
     elif framework == IMPORT and isinstance(item, dict) and "parts" not in item:
-        yield UsageEvent(stated_usage(item.get("usage")) or Usage(), _word(item.get("model")), summed=True)
+        yield UsageEvent(stated_usage(item.get("usage")) or Usage(), word(item.get("model")), summed=True)
 
 
 def _openai(item: dict[str, Any], place: Place) -> Message:
@@ -243,13 +244,13 @@ def _imported(item: dict[str, Any], place: Place) -> Message | None:
     if "parts" not in item:
         return None
     return Message(
-        _word(item.get("role")),
-        _word(item.get("origin")) or HARNESS,
+        word(item.get("role")),
+        word(item.get("origin")) or HARNESS,
         tuple(map(_imported_part, map(object_of, list_of(item.get("parts"))))),
         parse_time(item.get("timestamp")),
-        _word(item.get("id")),
-        _word(item.get("parent")),
-        _word(item.get("model")),
+        word(item.get("id")),
+        word(item.get("parent")),
+        word(item.get("model")),
         stated_usage(item.get("usage")),
         place,
     )
@@ -261,14 +262,10 @@ def _imported_part(part: dict[str, Any]) -> Part:
         return Text(text) if kind == "text" else Thinking(text)
     if kind == "tool_call":
         name = part.get("name")
-        return ToolCall(_word(call_id), name if isinstance(name, str) else "?", part.get("arguments"))
+        return ToolCall(word(call_id), name if isinstance(name, str) else "?", part.get("arguments"))
     if kind == "tool_result":
-        return ToolResult(_word(call_id), part.get("content"), part.get("is_error") is True)
+        return ToolResult(word(call_id), part.get("content"), part.get("is_error") is True)
     return Other(str(part.get("kind", kind)), part.get("value"))
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def stated_usage(usage: Any) -> Usage | None:

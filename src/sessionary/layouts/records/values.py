@@ -17,6 +17,7 @@ from typing import Any
 
 from sessionary.codec import decode
 from sessionary.errors import Invalid
+from sessionary.escaping import is_utf8
 
 _MARK = b'"$'
 _TEXT = "surrogatepass"
@@ -71,7 +72,7 @@ def marked(value: Any) -> Any:
         RecursionError: it is nested too deeply.
     """
     if isinstance(value, str):
-        return value if is_plain(value) else {"$text": _base64(value.encode("utf-8", _TEXT))}
+        return value if is_utf8(value) else {"$text": _base64(value.encode("utf-8", _TEXT))}
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -87,7 +88,7 @@ def marked(value: Any) -> Any:
         if not isinstance(key, str):
             raise Invalid(f"a key of a stored object must be text, not {type(key).__name__}")
     looks_marked = len(value) == 1 and next(iter(value)).startswith("$")
-    if looks_marked or not all(map(is_plain, value)):
+    if looks_marked or not all(map(is_utf8, value)):
         return {"$object": [[marked(key), marked(one)] for key, one in value.items()]}
     return {key: marked(one) for key, one in value.items()}
 
@@ -114,15 +115,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "$text": lambda inner: b64decode(inner, validate=True).decode("utf-8", _TEXT),
     "$object": lambda inner: {unmarked(name): unmarked(one) for name, one in inner},
 }
-
-
-def is_plain(text: str) -> bool:
-    """True for text without lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _base64(data: bytes) -> str:
