@@ -15,7 +15,7 @@ import pytest
 
 from sessionary import Workspace
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.errors import AlreadyExists, Invalid, NotFound, SessionaryError, Unsupported
+from sessionary.errors import AlreadyExists, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.archiving import MOST_FILES, is_safe
 from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.model import Message
@@ -417,7 +417,9 @@ def test_damaged_settings_are_reported(home: Path) -> None:
     Path(path).write_text('{"kinds": 1}')
     with pytest.raises(Invalid, match=r"archive\.json"):
         archive()
-    assert Workspace().list() == []
+    with pytest.raises(StorageFailed, match=r"archive\.json") as failed:
+        Workspace().list()
+    assert "archive add --replace" in str(failed.value.hint)
 
 
 def test_own_sessions_are_archived_on_request(home: Path, tmp_path: Path) -> None:

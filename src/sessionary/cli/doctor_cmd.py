@@ -96,7 +96,7 @@ def _catalogue_line(state: CatalogueState) -> str:
     if state.path is None:
         return "catalogue     none: the cache folder is missing"
     if state.size is None:
-        return f"catalogue     {one_line(short_path(state.path))}: missing; a list makes it"
+        return f"catalogue     {one_line(short_path(state.path))}: missing or unreadable"
     what = formatting.size(state.size)
     rows = (
         "cannot be read, and is made anew"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_there, make_dirs, names_in
-from sessionary.errors import AlreadyExists, NotFound, SessionaryError
+from sessionary.errors import AlreadyExists, NotFound, SessionaryError, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity, Summary
 from sessionary.workspace.archive_index import (
@@ -27,6 +27,7 @@ from sessionary.workspace.archive_index import (
     load_choice,
     usual_folder,
 )
+from sessionary.workspace.failures import gathered
 
 Open = Callable[[Path, Fs], Layout]
 """Creates a layout of a kind over a home."""
@@ -50,10 +51,15 @@ class ArchiveView:
         self._root = None if cache is None else os.path.join(cache, "archive")
         self._fs = fs
         self._entries: dict[str, Archived] | None = None
+        self._failure: StorageFailed | None = None
         self._opened: dict[str, Layout] = {}
 
     def summaries(self, seen: Collection[Key]) -> Iterator[Summary]:
-        """The summaries of the sessions that are not among those that were seen."""
+        """The summaries of the sessions that are not among those that were seen.
+
+        Raises:
+            StorageFailed: the archive cannot be read.
+        """
         if self._root is None:
             return
         for entry in self._known().values():
@@ -64,6 +70,8 @@ class ArchiveView:
                 locator = f"{self._root}/{entry.place}/{one.locator}"
                 if (entry.kind, summary.ref.session_id, summary.ref.project) not in seen:
                     yield replace(summary, ref=replace(summary.ref, locator=locator), archived=True)
+        if self._failure is not None:
+            raise self._failure
 
     def layout_of(self, ref: SessionRef) -> Layout | None:
         """The layout over the restored files of a session; None if it is not one that only the archive has.
@@ -129,7 +137,7 @@ class ArchiveView:
         """The session with this locator; None if it is not one that only the archive has."""
         if self._root is None or not locator.startswith(f"{self._root}/"):
             return None
-        return next((one.ref for one in self.summaries(()) if one.ref.locator == locator), None)
+        return next((one.ref for one in gathered(self.summaries(()))[0] if one.ref.locator == locator), None)
 
     def forget(self, name: str) -> None:
         """Remove what was restored of a session. Raises StorageFailed."""
@@ -140,11 +148,13 @@ class ArchiveView:
 
     def _known(self) -> dict[str, Archived]:
         if self._entries is None:
+            self._failure = None
             try:
                 folder = self._folder()
                 self._entries = load(folder, self._fs) if folder else {}
-            except SessionaryError:  # the commands of the archive report it
+            except SessionaryError as error:
                 self._entries = {}
+                self._failure = StorageFailed(error.message, path=error.path, hint=error.hint)
         return self._entries
 
     def _restore(self, entry: Archived, home: str, folder: str) -> None:

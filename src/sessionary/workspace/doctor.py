@@ -59,7 +59,7 @@ class CatalogueState:
 
     Attributes:
         path: its file; None if there is no cache folder.
-        size: its bytes; None if the file is missing.
+        size: its bytes; None if the file is missing, or its folder cannot be read.
         sessions: how many it holds, of all homes; None if it cannot be read.
     """
 
@@ -108,7 +108,10 @@ def catalogue_state(catalog: Catalog) -> CatalogueState:
     """The catalogue as it is."""
     if catalog.path is None:
         return CatalogueState(None, None, None)
-    size = size_of(OS_FS, catalog.path)
+    try:
+        size = size_of(OS_FS, catalog.path)
+    except OSError:
+        size = None
     try:
         rows = None if size is None else query(catalog, "SELECT count(*) FROM sessions").rows
     except SessionaryError:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 
 from msgspec import MsgspecError, msgpack
 
 from sessionary.codec.times import parse_time
 from sessionary.disk.fs import Fs
+from sessionary.errors import StorageFailed
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.layouts.records.messages import facts_from, message_from
 from sessionary.layouts.records.names import framework_of, parent_of
@@ -46,10 +48,11 @@ def read_records(fs: Fs, ref: SessionRef, after: Cursor | None) -> Iterator[Item
 def framework_in(fs: Fs, ref: SessionRef) -> str:
     """The framework of a session; "" if neither its folder nor its first record has it."""
     begin = Survey()
-    for found in read_jsonl(fs, ref.locator):
-        if isinstance(found, Record):
-            begin.add(found.value)
-            break
+    with suppress(StorageFailed):  # reported by `read_records`
+        for found in read_jsonl(fs, ref.locator):
+            if isinstance(found, Record):
+                begin.add(found.value)
+                break
     return framework_of(ref.locator) or begin.framework
 
 

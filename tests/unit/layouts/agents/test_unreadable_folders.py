@@ -11,6 +11,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.disk.fs import OsFs
 from sessionary.layouts import registry
+from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 from sessionary.workspace.failures import gathered
@@ -136,3 +137,55 @@ def test_what_is_said_of_a_file_that_cannot_be_decompressed(
     said = capsys.readouterr().err
     assert f"no record in {broken} can be read" in said
     assert problem["repair"] in said
+
+
+@pytest.mark.parametrize("kind", [*agent_stores.IDS, "records"])
+def test_a_file_that_cannot_be_read_hides_no_other_session(home: Path, kind: str) -> None:
+    for name in ("one", "two"):
+        folder = home / ".local" / "share" / "sessionary" / "openai-agents"
+        journal = RecordJournal(folder, "openai-agents", name, (), durability="none")
+        journal.change(lambda state: Change(add=[{"role": "user", "content": "Fix records"}]))
+    whole = {one.ref: one for one in Workspace().list()}
+    files = {ref: Path(ref.locator.partition("#")[0]) for ref in whole if ref.kind == kind}
+    of_databases = {path for path in files.values() if path.suffix in (".db", ".vscdb")}
+    assert set(files.values()) - of_databases
+    for path in set(files.values()) - of_databases:  # SQLite opens those itself
+        found, failure = gathered(Workspace(fs=Closed(path)).summaries())
+        inside = {ref for ref, file in files.items() if file == path}
+        listed = {one.ref: one for one in found}
+        assert set(whole) - set(listed) <= inside
+        for ref in inside & set(listed):
+            assert "unreadable_file" in {one.code for one in listed[ref].problems}
+        assert failure is not None or inside <= set(listed)
+
+
+def test_an_archive_that_cannot_be_read_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["archive", "run"]) == 0
+    capsys.readouterr()
+    folder = home / ".local" / "share" / "sessionary" / "archive"
+    found, failure = gathered(Workspace(fs=Closed(folder)).summaries())
+    assert {one.ref.kind for one in found} == set(agent_stores.IDS)
+    assert failure is not None
+    assert (failure.path, failure.hint) == (
+        str(folder / "index"),
+        "permission denied: check owner and mode of the file and of its folder",
+    )
+    (home / ".config" / "sessionary").mkdir(parents=True, exist_ok=True)
+    (home / ".config" / "sessionary" / "archive.json").write_text("{")
+    assert main(["list"]) == 3
+    said = capsys.readouterr().err
+    assert f"{home}/.config/sessionary/archive.json cannot be read: its sessions are not listed" in said
+    assert "archive add --replace" in said
+
+
+def test_a_catalogue_that_cannot_be_looked_at(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(fs: object, path: str) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr("sessionary.workspace.doctor.size_of", denied)
+    assert main(["doctor"]) == 0
+    assert "catalogue     ~/.cache/sessionary/catalogue.db: missing or unreadable" in capsys.readouterr().out
