@@ -333,6 +333,7 @@ class Message(Struct, frozen=True, gc=False):
         model: the model that wrote it.
         usage: what the model was given and gave for it.
         place: where it is stored.
+        further: where the rest of it is stored, of a message that its agent stores in several records.
     """
 
     role: str | None
@@ -344,6 +345,7 @@ class Message(Struct, frozen=True, gc=False):
     model: str | None = None
     usage: Usage | None = None
     place: Place = Place(None)
+    further: tuple[Place, ...] = ()
 
     @property
     def text(self) -> str:

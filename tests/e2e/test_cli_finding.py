@@ -227,6 +227,30 @@ def test_raw_prints_the_stored_records(run: Run, tmp_path: Path) -> None:
     assert run("show", LOGIN, "--raw", "--json").code == 2
 
 
+def test_a_change_of_nothing_has_no_undo(run: Run) -> None:
+    done = run("rename", CACHE, "--clear", "--json")
+    assert (done.code, done.json["before"], done.json["undo"]) == (0, None, None)
+
+
+def test_raw_prints_every_record_of_a_message(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-w-app" / "3f0c81d2-0000-4000-8000-0000000000aa.jsonl"
+    said = [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Yes."}]
+    written = [
+        json.dumps(
+            {
+                "type": "assistant",
+                "uuid": f"u{at}",
+                "parentUuid": f"u{at - 1}" if at else None,
+                "message": {"id": "m1", "role": "assistant", "content": [part]},
+            }
+        )
+        for at, part in enumerate(said)
+    ]
+    path.write_text("".join(f"{line}\n" for line in written))
+    assert len(run("show", path.stem, "--json").json["messages"]) == 1
+    assert run("show", path.stem, "--raw").out.splitlines() == written
+
+
 @pytest.mark.parametrize("words", [["--json"], ["--branches"], ["--turns", "1"]])
 def test_what_follow_excludes(run: Run, words: list[str]) -> None:
     assert run("show", LOGIN, "--follow", *words).code == 2

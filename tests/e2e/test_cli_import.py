@@ -74,3 +74,6 @@ def test_what_is_left_out_is_said(
     assert code == 12
     assert "is not JSON" in err
     assert "import ATIF 1.0 to 1.8" in err
+    code, _, err = run(capsys, "import", str(tmp_path), *home)
+    assert code == 16
+    assert f"{tmp_path}: Is a directory\n  a folder is in the place of a file: move it away, or choose" in err

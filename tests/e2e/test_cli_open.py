@@ -213,3 +213,13 @@ def test_a_folder_that_is_not_an_absolute_path_counts_as_missing(
     printed = capsys.readouterr()
     assert printed.out == f"claude --resume {ID}\n"
     assert "The folder my app is missing" in printed.err
+
+
+def test_an_id_that_is_an_option_is_named_with_its_file(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / ".copilot" / "session-state" / "--yolo" / "events.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"type": "session.start", "data": {}}\n')
+    assert main(["open", "--", "--yolo"]) == 12
+    assert f"its name says the id: rename {path}" in capsys.readouterr().err

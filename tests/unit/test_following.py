@@ -105,7 +105,8 @@ def followed(home: Path, ref: SessionRef, *changes: Callable[[], object]) -> lis
     for one in Workspace(home).follow(ref, interval=0, stop=stop, idle=idle):
         message = one.message
         parts = [*message.thoughts, message.text, *(call.name for call in message.calls)]
-        seen.append(f"{one.index} {' '.join(filter(None, parts))}")
+        lines = [place.line for place in (message.place, *message.further) if place.line]
+        seen.append(f"{one.index} {' '.join(filter(None, parts))}{lines or ''}")
     return seen
 
 
@@ -127,15 +128,19 @@ def test_a_message_that_is_written_record_by_record(tmp_path: Path) -> None:
         return write
 
     add("user", "Look")()
+    ref = SessionRef("claude_code", LOGIN, str(path), "-w-app")
     seen = followed(
         tmp_path / ".claude",
-        SessionRef("claude_code", LOGIN, str(path), "-w-app"),
+        ref,
         add("assistant", [{"type": "thinking", "thinking": "Hm"}], id="m1"),
         add("assistant", [{"type": "text", "text": "Yes."}], id="m1"),
         add("assistant", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}], id="m1"),
         add("assistant", [{"type": "text", "text": "Done."}], id="m2"),
     )
-    assert seen == ["0 Look", "|", "1 Hm", "|", "1 Yes.", "|", "1 Read", "|", "2 Done.", "|"]
+    written = ["0 Look[1]", "|", "1 Hm[2]", "|", "1 Yes.[3]", "|", "1 Read[4]", "|", "2 Done.[5]", "|"]
+    assert seen == written
+    (_, whole, _) = (one for one in followed(tmp_path / ".claude", ref) if one != "|")
+    assert whole == "1 Hm Yes. Read[2, 3, 4]", "it is one message"
 
 
 @pytest.mark.parametrize("kind", ["database", "files"])
@@ -168,4 +173,5 @@ def test_a_session_that_was_replaced(tmp_path: Path, path: Path) -> None:
         path.with_name("new").write_text(LINES[0].replace("one", "other") + LINES[1] + LINES[2])
         path.with_name("new").replace(path)
 
-    assert followed(tmp_path / ".claude", ref, replace) == ["0 one", "1 two", "2 three", "|", "0 other", "|"]
+    seen = followed(tmp_path / ".claude", ref, replace)
+    assert seen == ["0 one[1]", "1 two[2]", "2 three[3]", "|", "0 other[1]", "|"]

@@ -56,7 +56,9 @@ def rename_command(session: str, name: str | None, clear: bool) -> int:
     return changing.finish(
         {"id": ref.session_id, "path": ref.locator, "name": name, "before": before},
         changing.done(f"{one_line(ref.session_id)} {what}"),
-        undo=formatting.command("rename", word, "--clear" if before is None else before),
+        undo=None
+        if before == name
+        else formatting.command("rename", word, "--clear" if before is None else before),
     )
 
 

@@ -195,10 +195,9 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
 
 
 def _print_raw(workspace: Workspace, found: Target, messages: Iterable[Numbered]) -> None:
-    """Print the stored record of each message once; what a terminal would obey is made visible there."""
+    """Print the stored records of each message once; what a terminal would obey is made visible there."""
     before = None
-    for message in messages:
-        place = message.message.place
+    for place in (place for one in messages for place in (one.message.place, *one.message.further)):
         if place == before:
             continue
         before = place

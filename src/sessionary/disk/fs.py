@@ -201,6 +201,7 @@ _HINTS = {
     errno.EPERM: "permission denied: check owner and mode of the file and of its folder",
     errno.EIO: "the device reports an I/O error: check the disk before going on",
     errno.ENAMETOOLONG: "the name is longer than this file system allows",
+    errno.EISDIR: "a folder is in the place of a file: move it away, or choose another path",
     errno.ENOTDIR: "a file is in the place of a folder: move it away, or choose another path",
     errno.ELOOP: "its symbolic link leads to itself: remove the link",
     errno.ESPIPE: "remove it, or move it elsewhere",

@@ -25,29 +25,34 @@ def follow(
     folder = _folder(ref.locator, fs)
     waking = waker(fs, folder, lambda _: True)
     follower = Follower(layout, ref)
-    yielded: list[set[int]] = []  # the parts of each message, as hashes
+    yielded: list[
+        tuple[set[int], int]
+    ] = []  # of each message: its parts, as hashes, and the number of its records
     try:
         while not is_set(stop):
             waking.watch([folder])  # before reading, so that nothing is added unseen in between
             for one in follower.poll():
                 if not isinstance(one, Numbered) or one.outside or one.inherited:
                     continue
-                known = yielded[one.index] if one.index < len(yielded) else None
-                yielded[one.index :] = [parts := _hashes(one.message), *yielded[one.index + 1 :]]
-                if known is None:
+                message = one.message
+                parts, records = list(map(_hash, message.parts)), (message.place, *message.further)
+                if one.index == len(yielded):
+                    yielded.append((set(parts), len(records)))
                     yield one
-                elif not parts <= known:
-                    new = tuple(part for part in one.message.parts if _hash(part) not in known)
-                    yield replace(one, message=replace(one.message, parts=new))
+                    continue
+                known, count = yielded[one.index]
+                yielded[one.index] = set(parts), len(records)
+                if new := [
+                    part for part, state in zip(message.parts, parts, strict=True) if state not in known
+                ]:
+                    place, *further = records[count:] or records
+                    added = replace(message, parts=tuple(new), place=place, further=tuple(further))
+                    yield replace(one, message=added)
             del yielded[follower.messages :]  # the session was rewound
             idle()
             wait(waking, interval, stop)
     finally:
         waking.close()
-
-
-def _hashes(message: Message) -> set[int]:
-    return set(map(_hash, message.parts))
 
 
 def _hash(value: object) -> int:
@@ -142,7 +147,7 @@ class Follower:
 def _digest(item: Message | Aside | Inherited) -> int:
     """The hash of a message, wherever it is stored."""
     message = item if isinstance(item, Message) else item.message
-    return _hash((type(item), replace(message, place=_NOWHERE)))
+    return _hash((type(item), replace(message, place=_NOWHERE, further=())))
 
 
 def _numbered(item: Message | Aside | Inherited, index: int, turn: int) -> Numbered:

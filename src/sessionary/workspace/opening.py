@@ -74,7 +74,7 @@ def resume_of(layout: Layout, summary: Summary, problems: list[Problem], fs: Fs)
             f"the id {ref.session_id!r} cannot be passed to a program",
             session=ref.session_id,
             path=ref.locator,
-            hint="rename the file of the session",
+            hint=f"its name says the id: rename {ref.locator}",
         )
     command, folder = layout.resume_command(ref), summary.cwd
     if not _ARGUMENT.fullmatch(command[-1].removeprefix(RESUME)):

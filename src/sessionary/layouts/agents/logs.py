@@ -401,5 +401,7 @@ def _joined(one: Message | Aside, other: Message | Aside) -> Message | Aside:
         if part not in parts:
             parts.append(part)
     lead = shown[0] if shown else first
-    whole = replace(lead, parts=tuple(parts), usage=usage, model=first.model or second.model)
+    places = dict.fromkeys((*first.further, second.place, *second.further))
+    further = tuple(place for place in (first.place, *places) if place != lead.place)
+    whole = replace(lead, parts=tuple(parts), usage=usage, model=first.model or second.model, further=further)
     return whole if shown else Aside(whole)
