@@ -84,13 +84,13 @@ def test_sessions_with_the_words_apart_are_not_decoded(tmp_path: Path) -> None:
     (ref,) = search.refs()
     layout = search.layout_of(ref)
     decoded: list[object] = []
-    read = type(layout)._records  # type: ignore[attr-defined]
+    read = type(layout)._read_page  # type: ignore[attr-defined]
 
     def counted(*arguments: Any) -> Any:
         decoded.append(arguments)
         return read(*arguments)
 
-    setattr(layout, "_records", counted.__get__(layout))  # noqa: B010 - of this layout alone
+    setattr(layout, "_read_page", counted.__get__(layout))  # noqa: B010 - of this layout alone
     assert list(search.search("quartz chunk")) == []
     assert decoded == []
     assert [hit.index for hit in search.search("quartz")] == [0]
