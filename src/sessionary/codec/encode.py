@@ -18,6 +18,7 @@ from stringzilla import find
 
 _encode = msgspec.json.Encoder().encode
 _space_out = msgspec.json.format
+_dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 # JSON outside strings is ASCII, so these bytes can only be characters of a string.
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
@@ -33,15 +34,17 @@ def encode_line(value: Any) -> bytes:
         line = _space_out(_encode(value), indent=0)
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError):
         # Lone surrogates; also integers beyond 64 bits in older versions of msgspec.
-        line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+        line = _dumps(value).encode("utf-8", "backslashreplace")
     return line if line.isascii() else _escape_line_ends(line)
 
 
 def encode_document(value: Any) -> bytes:
     """Encode a whole JSON file, indented by two, without a final newline. `value` is a result of `sanitize`."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode(
-        "utf-8", "backslashreplace"
-    )
+    try:
+        text = _space_out(_dumps(value).encode(), indent=2)  # `json` alone would indent in Python
+    except UnicodeEncodeError:  # a lone surrogate, whose escape msgspec refuses
+        indented = json.dumps(value, ensure_ascii=False, indent=2)
+        text = indented.encode("utf-8", "backslashreplace")
     return text if text.isascii() else _escape_line_ends(text)
 
 

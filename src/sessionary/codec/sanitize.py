@@ -42,6 +42,7 @@ CYCLE: Final = "<cycle>"
 MAX_DEPTH: Final = 100
 # The most bits of an integer with no more than the 4,300 digits that Python parses.
 _MAX_BITS: Final = 14_284
+_PLAIN: Final = frozenset({str, bool, type(None)})
 
 
 def sanitize(value: Any) -> Any:
@@ -55,7 +56,7 @@ def sanitize(value: Any) -> Any:
 def _walk(value: Any, depth: int, path: set[int]) -> Any:
     """Sanitise one node. `path` holds the ids of the enclosing containers, `depth` is one more than their number."""
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if kind in _PLAIN:
         return value
     if kind is dict or kind is list or kind is tuple:
         return _walk_container(value, depth, path)
@@ -83,9 +84,10 @@ def _walk_container(
     if isinstance(source, dict):
         result = {}
         for key, item in source.items():
-            result[key if type(key) is str else _key(key, source, result)] = _walk(item, depth + 1, path)
+            name = key if type(key) is str else _key(key, source, result)
+            result[name] = item if type(item) in _PLAIN else _walk(item, depth + 1, path)
     else:
-        result = [_walk(item, depth + 1, path) for item in source]
+        result = [item if type(item) in _PLAIN else _walk(item, depth + 1, path) for item in source]
     path.discard(mark)
     return result
 

@@ -174,15 +174,16 @@ def write_crumb(
             again, its id stays the same.
     """
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
-    if isinstance(crumb.timestamp, Stamp) or not is_instant(crumb.timestamp):
-        crumb.timestamp = _stamp_from(crumb.timestamp, zone)
+    crumb.timestamp = _stamp_in(zone, crumb.timestamp)
     document = sanitize(crumb_document(crumb))
     breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
-    with storage_errors("create", parent):
-        missing = stat_or_none(fs, parent) is None
-        if missing and make_dirs(fs, parent, durable=durable, within=folder if in_existing else None):
-            inherit(fs, parent)
-    mode = message_mode(fs, parent)
+    found = stat_or_none(fs, parent)
+    if found is None:
+        with storage_errors("create", parent):
+            if make_dirs(fs, parent, durable=durable, within=folder if in_existing else None):
+                inherit(fs, parent)
+            found = fs.stat(parent)
+    mode = message_mode(found.st_mode)
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
         try:
@@ -192,7 +193,10 @@ def write_crumb(
             document["timestamp"] = crumb.timestamp = next_stamp(crumb.timestamp)
 
 
-def _stamp_from(text: Any, zone: tzinfo) -> str:
+def _stamp_in(zone: tzinfo, text: Any) -> str:
+    """The breadcrumb time to write. Raises Invalid if the text is not a time."""
+    if zone is UTC if isinstance(text, Stamp) else is_instant(text):
+        return str(text)
     moment = parse_time(text)
     if moment is None:
         raise Invalid(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,8 +38,15 @@ from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.records import WorkSession
-from sessionary.layouts.maestro.session_file import edit_session, locked, problem_of, read_session, session_in
-from sessionary.layouts.maestro.times import parse_time, session_zone, zone_signature
+from sessionary.layouts.maestro.session_file import (
+    edit_session,
+    locked,
+    problem_of,
+    read_session,
+    session_in,
+    zone_in,
+)
+from sessionary.layouts.maestro.times import parse_time, zone_signature
 from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
 from sessionary.transcript.fold import short_title
 
@@ -160,8 +166,7 @@ class MaestroLayout:
         return from_start(self._items(ref), after)
 
     def _items(self, ref: SessionRef) -> Iterator[Item]:
-        session, _, _ = self._document(ref)
-        zone = UTC if session is None else session_zone(session.created)
+        zone = zone_in(self._fs, ref.locator)
         closed: list[Problem] = []
         reads = list(read_boxes(self._fs, self._boxes(ref), closed, now=self._now()))
         yield from closed

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
+from sessionary.codec import Undecodable, decode, decode_object, encode_document, encode_line, sanitize
 from sessionary.codec.conflicts import REMEDY
 from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
@@ -70,8 +70,12 @@ def session_in(fs: Fs, folder: str) -> WorkSession | None:
 
 def zone_in(fs: Fs, folder: str) -> tzinfo:
     """The zone of the breadcrumb times of the session in a folder; UTC if its document does not say."""
-    session = session_in(fs, folder)
-    return UTC if session is None else session_zone(session.created)
+    try:
+        data = read_bytes(fs, f"{folder}/{SESSION}", limit=LARGEST)
+    except StorageFailed:
+        return UTC
+    created = (decode_object(data or b"") or {}).get("created")
+    return session_zone(created) if isinstance(created, str) else UTC
 
 
 def parse_session(data: bytes, path: str) -> WorkSession:

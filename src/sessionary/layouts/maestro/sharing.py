@@ -59,12 +59,8 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
     return _closed_above(fs, folder, 0o001 if mode & 0o007 else 0o011)
 
 
-def message_mode(fs: Fs, folder: str) -> int:
-    """The mode of a new message in a folder: private, unless others may write to it."""
-    try:
-        mode = fs.stat(folder).st_mode
-    except OSError:
-        return FILE_MODE  # writing into it will raise the reason
+def message_mode(mode: int) -> int:
+    """The mode of a new message in a folder of this mode: private, unless others may write to the folder."""
     return FILE_MODE | mode & 0o066 if mode & _OTHERS_WRITE else FILE_MODE
 
 

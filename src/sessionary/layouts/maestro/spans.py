@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sessionary.disk.fs import Fs
 from sessionary.layouts.maestro.breadcrumbs import crumb_files
 from sessionary.layouts.maestro.paths import mailboxes
-from sessionary.layouts.maestro.session_file import session_in
-from sessionary.layouts.maestro.times import is_instant, parse_time, session_zone
+from sessionary.layouts.maestro.session_file import session_in, zone_in
+from sessionary.layouts.maestro.times import is_instant, parse_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class WorkSpan:
 def span_of(fs: Fs, root: str, session_id: str, folder: str) -> WorkSpan:
     """The time of the work session in a folder. Reads its document, and the names of its breadcrumbs."""
     session = session_in(fs, folder)
-    zone = UTC if session is None else session_zone(session.created)
+    zone = zone_in(fs, folder)
     files = (one for box in mailboxes(fs, root, session_id, folder) for one in crumb_files(fs, box))
     names = (one.name.removesuffix(".json") for one in files)
     crumbs = sorted(

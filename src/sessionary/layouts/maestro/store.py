@@ -142,8 +142,9 @@ class WorkStore:
         if type(session_type) is not str or not session_type.strip():
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
         status = statuses.check_status(status or "running")
+        folder = None
         if parent is not None:
-            parent = check_id(self._meant(parent, allow_orphan))
+            parent, folder = self._meant(parent, allow_orphan)
         session = WorkSession(
             check_id(self.new_id()),
             session_type,
@@ -157,7 +158,6 @@ class WorkStore:
             metadata=git_facts(self.fs, self._root) | dict(metadata or {}),
         )
         session.metadata.setdefault("cookie", session.session_id)
-        folder = None if parent is None else self._find(parent)
         if folder is not None:
             self._create_below(session, folder, change_parent)
         elif parent is None:
@@ -439,8 +439,7 @@ class WorkStore:
             SchemaError: a field has the wrong type, so that no reader would accept it.
             StorageFailed: the disk refused.
         """
-        session_id = self._meant(session_id, allow_unknown)
-        folder = self._find(session_id)
+        session_id, folder = self._meant(session_id, allow_unknown)
         if folder is not None:
             write = functools.partial(
                 write_crumb, crumb=breadcrumb, fs=self.fs, zone=zone_in(self.fs, folder)
@@ -457,19 +456,21 @@ class WorkStore:
             raise no_session(self._root, session_id)
         return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
 
-    def _meant(self, name: str, allow_unknown: bool) -> str:
-        """Return the id of the session that a writer names; with `allow_unknown` also one without a session.
+    def _meant(self, name: str, allow_unknown: bool) -> tuple[str, str | None]:
+        """Return id and folder of the session that a writer names; with `allow_unknown` also an id without a session.
 
         A message written under a name without a session would be in no list, and its loss would not be noticed.
         """
-        if name != LATEST and self._find(name) is not None:
-            return name
+        folder = None if name == LATEST else self._find(name)
+        if folder is not None:
+            return name, folder
         try:
-            return self.resolve(name)
+            session_id = self.resolve(name)
         except NotFound:
             if name == LATEST or not allow_unknown:
                 raise
-            return name
+            return name, None
+        return session_id, self._find(session_id)
 
     def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
         """Write a breadcrumb for a sender with the cookie, which is the whole id of an open session.
@@ -493,8 +494,7 @@ class WorkStore:
             depth: only those of this depth, as stated in the breadcrumb.
             date_range: only those from the first to the second instant, to the second; either may be None.
         """
-        session_id = self._meant(session_id, allow_unknown=True)
-        folder = self._find(session_id)
+        session_id, folder = self._meant(session_id, allow_unknown=True)
         boxes = mailboxes(self.fs, self._root, session_id, folder)
         zone = UTC if folder is None else zone_in(self.fs, folder)
         return gather(self.fs, boxes, depth=depth, date_range=date_range, zone=zone)
