@@ -54,40 +54,28 @@ def sanitize(value: Any) -> Any:
 
 
 def _walk(value: Any, depth: int, path: set[int]) -> Any:
-    """Sanitise one node. `path` holds the ids of the enclosing containers, `depth` is one more than their number."""
+    """Sanitise one node. `path` holds the ids of the enclosing nodes, `depth` is one more than their containers."""
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if kind is dict or kind is list or kind is tuple:
-        return _walk_container(value, depth, path)
     if kind is int or kind is float:
         return _number(value)
-    # The object itself is part of the path: its fields may lead back to it, each time through a new dict.
-    if id(value) in path:
-        return CYCLE
-    path.add(id(value))
-    form = _walk(form_of(value), depth, path)
-    path.discard(id(value))
-    return form
-
-
-def _walk_container(
-    source: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int, path: set[int]
-) -> dict[str, Any] | list[Any] | str:
-    mark = id(source)
+    mark = id(value)
     if mark in path:
         return CYCLE
-    if depth > MAX_DEPTH:
-        return _json_text(source, path)
+    if depth > MAX_DEPTH and (kind is dict or kind is list or kind is tuple):
+        return _json_text(value, path)
     path.add(mark)
-    result: dict[str, Any] | list[Any]
-    if isinstance(source, dict):
+    result: Any
+    if kind is dict:
         result = {}
-        for key, item in source.items():
-            name = key if type(key) is str else _key(key, source, result)
+        for key, item in value.items():
+            name = key if type(key) is str else _key(key, value, result)
             result[name] = item if type(item) in _PLAIN else _walk(item, depth + 1, path)
-    else:
-        result = [item if type(item) in _PLAIN else _walk(item, depth + 1, path) for item in source]
+    elif kind is list or kind is tuple:
+        result = [item if type(item) in _PLAIN else _walk(item, depth + 1, path) for item in value]
+    else:  # its fields may lead back to it, each time through a new dict
+        result = _walk(form_of(value), depth, path)
     path.discard(mark)
     return result
 

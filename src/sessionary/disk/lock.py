@@ -37,7 +37,6 @@ from sessionary.disk.fs import (
     Fs,
     descriptor,
     not_found,
-    storage_errors,
     storage_failed,
     write_all,
 )
@@ -173,8 +172,10 @@ class FileLock:
 
         Its operation may be incomplete. Call it only while holding the lock.
         """
-        with storage_errors("look at the lock", self.path):
+        try:
             return not self._noted and self._fs.fstat(self._fd).st_size > 0
+        except OSError as error:
+            raise storage_failed(error, "look at the lock", self.path) from error
 
     def _wait(self, timeout: float, how: int) -> None:
         deadline = time.monotonic() + timeout
