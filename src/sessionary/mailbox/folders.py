@@ -209,8 +209,9 @@ class Folders:
         return names
 
     def _enqueue(self, depth: _Folder, names: Iterable[str], done: Set[str]) -> None:
-        listed = set(names)
-        contested = {known for name in listed if "~" in name and (known := contested_name(name))}
+        listed, contested = set(names), set()
+        if "~" in "".join(names):  # one search, since there may be thousands of names
+            contested = {known for name in listed if (known := contested_name(name))}
         depth.contested |= contested
         depth.ignored -= contested
         unknown = listed.difference(done) | (depth.contested & listed)
