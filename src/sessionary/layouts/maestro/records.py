@@ -160,6 +160,9 @@ class Breadcrumb:
 SESSION_KEYS: Final = tuple(each.name for each in fields(WorkSession))
 CRUMB_KEYS: Final = tuple(each.name for each in fields(Breadcrumb))
 
+_KNOWN_SESSION: Final = frozenset(SESSION_KEYS)
+_KNOWN_CRUMB: Final = frozenset(CRUMB_KEYS)
+
 # The required type of each key of a breadcrumb, and the default for a missing or null one.
 _CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] | None]]] = {
     "timestamp": (str, None),
@@ -214,7 +217,7 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
     if faults:
         raise SchemaError(f"not a breadcrumb: {'; '.join(faults)}", faults=faults)
     crumb = Breadcrumb(**values)
-    unknown = {key: value for key, value in document.items() if key not in _CRUMB_TYPES}
+    unknown = {key: value for key, value in document.items() if key not in _KNOWN_CRUMB}
     if unknown:
         crumb.unknown_keys = unknown
     return crumb
@@ -236,20 +239,14 @@ def session_of(document: Any) -> WorkSession:
             else f"not a work session: {'; '.join(faults)}"
         )
         raise SchemaError(words, faults=faults, details={"legacy": True} if legacy else None)
-    values: dict[str, Any] = {"created": "", "modified": ""}
-    unknown: dict[str, Any] = {}
-    for key, value in document.items():
-        if key not in _SESSION_TYPES:
-            unknown[key] = value
-        elif value is not None:
-            values[key] = value
-    session = WorkSession(**values)
+    values = {key: document[key] for key in SESSION_KEYS if document.get(key) is not None}
+    session = WorkSession(**{"created": "", "modified": "", **values})
     session.parent_session_id = session.parent_session_id or session.parent_wsession_id
     session.parent_wsession_id = session.parent_wsession_id or session.parent_session_id
     session.state = state_of(session.status)
     session.created_at = session.created_at or session.created or None
-    if unknown:
-        session.unknown_keys = unknown
+    if not document.keys() <= _KNOWN_SESSION:
+        session.unknown_keys = {key: value for key, value in document.items() if key not in _KNOWN_SESSION}
     return session
 
 
@@ -258,11 +255,10 @@ def session_faults(document: Any) -> list[str]:
     if type(document) is not dict:
         return [f"it is a {_word(document)}, not an object"]
     faults = [f"{key} is missing" for key in ("session_id", "session_type") if not document.get(key)]
-    faults += [
-        f"{key} is a {_word(value)}"
-        for key, value in document.items()
-        if value is not None and key in _SESSION_TYPES and type(value) is not _SESSION_TYPES[key]
-    ]
+    for key, wanted in _SESSION_TYPES.items():
+        value = document.get(key)
+        if value is not None and type(value) is not wanted:
+            faults.append(f"{key} is a {_word(value)}")
     status = document.get("status")
     if type(status) is str and status not in STATUSES:
         faults.append(f"unknown status {status!r}; known are {', '.join(sorted(STATUSES))}")
