@@ -176,12 +176,12 @@ def _faults(current: dict[str, Any]) -> list[str]:
         faults.append(f"{CURRENT}.active_task: {task!r} is neither a task id nor null")
     if model not in MODELS:
         faults.append(f"{CURRENT}.model_in_use: {model!r} is not one of {', '.join(MODELS)}")
+    began, updated = parse(current.get("started_at")), parse(current.get("last_updated"))
     faults += [
         f"{CURRENT}.{name}: {current.get(name)!r} is not an ISO 8601 timestamp"
-        for name in ("started_at", "last_updated")
-        if parse(current.get(name)) is None
+        for name, moment in (("started_at", began), ("last_updated", updated))
+        if moment is None
     ]
-    began, updated = parse(current.get("started_at")), parse(current.get("last_updated"))
     if began is not None and updated is not None and updated < began:
         faults.append(BEFORE_ITS_START)
     return faults

@@ -28,6 +28,7 @@ from sessionary.layouts.maestro.compat_api import (
 )
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.spans import span_of
 from sessionary.layouts.maestro.statuses import pause_session
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
@@ -300,6 +301,23 @@ def test_breadcrumbs_in_its_session_are_local_and_of_now(zone: str, tmp_path: Pa
     assert len(found) == 4
     assert Mailbox(tmp_path / "naive").consume(echo).applied == 4
     assert prompts(tmp_path / "naive") == ["by hand", "in utc", "first", "second"]
+
+
+def test_breadcrumbs_are_local_too_if_the_document_has_a_fault_elsewhere(zone: str, tmp_path: Path) -> None:
+    put(tmp_path, "naive", LOCAL[zone], status="a word of another program")
+    crumb = note()
+    write_breadcrumb(crumb, "naive", tmp_path)
+    now = datetime.now()  # noqa: DTZ005 - the clock of the original
+    assert Original.is_within(crumb, now - timedelta(seconds=60), now)
+    begin = datetime.now(UTC) - timedelta(seconds=60)
+    assert len(list_breadcrumbs("naive", tmp_path, date_range=(begin, begin + timedelta(seconds=90)))) == 1
+    layout = MaestroLayout(tmp_path)
+    (ref,) = layout.discover()
+    (first, *_) = (item for item in layout.read(ref) if isinstance(item, Message))
+    assert first.time is not None
+    assert begin <= first.time <= begin + timedelta(seconds=90)
+    span = span_of(OS_FS, str(tmp_path), "naive", ref.locator)
+    assert span.crumbs == [first.time]
 
 
 def test_the_result_of_sub_work_is_local_too(zone: str, tmp_path: Path) -> None:
