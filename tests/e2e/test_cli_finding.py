@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from sessionary.cli import main
+from sessionary.workspace import Workspace
 from tests.e2e.driving import COMMAND, Result, Run
+from tests.support import agent_stores
 
 LOGIN, CACHE = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000001"
 
@@ -305,3 +307,19 @@ def test_each_terminal_has_numbers_of_its_own(run: Run, monkeypatch: pytest.Monk
     assert run("show", "1", "--json").json["id"] == CACHE
     monkeypatch.setattr("sessionary.cli.last_list._terminal", os.getpid)
     assert run("show", "1", "--json").json["id"] == CACHE, "the last list of the user"
+
+
+def test_a_repaired_fork_has_what_it_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent_stores.enter(tmp_path, monkeypatch)
+    agent_stores.make(tmp_path)
+    (path,) = tmp_path.glob(f".codex/sessions/2026/03/01/*{agent_stores.CODEX_FORK}.jsonl")
+    whole = Workspace()
+    before = [one.message.text for one in whole.messages(whole.find(agent_stores.CODEX_FORK))]
+    path.write_bytes(path.read_bytes() + b'{"torn')
+    out = tmp_path / "out"
+    assert main(["repair", agent_stores.CODEX_FORK, "--out", str(out)]) == 0
+    assert main(["check", agent_stores.CODEX_FORK, "--home", str(out)]) == 0, capsys.readouterr().out
+    copy = Workspace(out)
+    assert [one.message.text for one in copy.messages(copy.find(agent_stores.CODEX_FORK))] == before

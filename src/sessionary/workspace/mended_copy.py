@@ -93,13 +93,14 @@ def mended_copy(layout: Layout, ref: SessionRef, out: Path, fs: Fs) -> MendedCop
 
 
 def _files(layout: AgentLayout, ref: SessionRef) -> tuple[tuple[str, str], dict[str, str]]:
-    """The file of a session, and the others that belong to it, by their names below the home."""
+    """The file of a session, and others that it needs, also of other sessions, by their names below the home."""
     hint = f"`sessionary export {ref.session_id} --format json` writes what can be read of it"
     if layout.place_of_rows(ref) is not None:
         raise Unsupported(
             "a session in a database cannot be repaired into a copy", path=ref.locator, hint=hint
         )
-    (name, source), *others = layout.files(ref).items() or (("", ref.locator),)
+    files = (layout.files(ref) or {"": ref.locator}) | layout.borrowed(ref)
+    (name, source), *others = files.items()
     if not name.endswith(LINES):
         raise Unsupported(
             f"only JSON Lines files can be repaired into a copy; {os.path.basename(source)} has none",
