@@ -74,10 +74,15 @@ def location_of(fs: Fs, path: str) -> Location:
 
 
 def raise_joined(failures: list[StorageFailed]) -> None:
-    """Raise the first error, if there is one, with the folders of all of them in `details["folders"]`."""
+    """Raise the first error, if there is one, with the folders of all of them in `details["folders"]`.
+
+    A folder below one that cannot be read is left out.
+    """
     if failures:
+        named = (error.details.get("folders", [error.path]) for error in failures)
+        closed = dict.fromkeys(folder for folders in named for folder in folders if folder)
         failures[0].details["folders"] = [
-            folder for error in failures for folder in error.details.get("folders", [error.path])
+            one for one in closed if not any(one.startswith(f"{other}/") for other in closed)
         ]
         raise failures[0]
 
