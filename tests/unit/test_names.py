@@ -152,12 +152,11 @@ def test_a_closed_place_of_a_project_is_reported_once_and_hides_no_session(
         assert reported == [str(tmp_path / named)]
 
 
-def test_all_closed_places_are_reported_together(tmp_path: Path) -> None:
+def test_the_closed_folder_of_all_places_is_reported_once(tmp_path: Path) -> None:
     make(tmp_path, FIRST)
     for place in ("docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session"):
         (tmp_path / place).mkdir(parents=True)
     workspace = Workspace(tmp_path, fs=_Closed(tmp_path), cache=str(tmp_path / "cache"))
     found, reported = until_stopped(workspace.refs())
     assert found == []
-    places = ("projects", "docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session")
-    assert {str(tmp_path / place) for place in places} <= set(reported)
+    assert reported == [str(tmp_path)]
