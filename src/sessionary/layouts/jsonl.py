@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -84,15 +85,21 @@ def read_windows(
     may_match: MayMatch | None = None,
     *,
     salvage: bool = False,
+    until: Cursor | None = None,
 ) -> Iterator[Iterable[Stored]]:
-    """As `read_jsonl`, window by window, for `by_windows`."""
+    """As `read_jsonl`, window by window, for `by_windows`.
+
+    Args:
+        until: the cursor of an earlier reading; what was added behind it is left out. Not with `may_match`.
+    """
     with opened(fs, path) as (fd, found):
         begin = None if after is None else _begin(fs, fd, after)
         if after is not None and begin is None:
             yield (Reset(),)
         low, line = (begin.offset, begin.line) if begin else (0, 1)
         if may_match is None:
-            yield from _decoded(fs, fd, path, found, low, line, salvage)
+            stop = sys.maxsize if until is None else _offset(until)
+            yield from _decoded(fs, fd, path, found, low, line, salvage, stop)
         else:
             yield from _matching(fs, fd, path, found, low, line, may_match)
 
@@ -126,17 +133,24 @@ def by_windows(
 
 
 def _decoded(
-    fs: Fs, fd: int, path: str, found: os.stat_result, low: int, line: int, salvage: bool = False
+    fs: Fs,
+    fd: int,
+    path: str,
+    found: os.stat_result,
+    low: int,
+    line: int,
+    salvage: bool = False,
+    stop: int = sys.maxsize,
 ) -> Iterator[Iterable[Record | Problem | Cursor]]:
-    """All records from a line on, which begins at the byte `low`, window by window."""
+    """The records from a line on, which begins at the byte `low`, up to the line at the byte `stop`, by windows."""
     from stringzilla import count  # here, since a list that reads nothing needs none of them
 
     from sessionary.codec import read_lines
     from sessionary.codec.lines import clean_records
 
     size, looks, last = found.st_size, LOOKS, False
-    while not last:
-        data, last = window(fs, fd, low, size, WINDOW)
+    while not last and low < stop:
+        data, last = window(fs, fd, low, size, min(WINDOW, stop - low))
         if (clean := clean_records(data, line, low)) is not None:
             low, line = low + len(data), line + count(data, b"\n")
             del data  # a line may be long, and the next one too
@@ -147,7 +161,7 @@ def _decoded(
             continue
         reading = read_lines(data, path, line=line, byte=low)
         if reading.problems and not last:
-            data, last = window(fs, fd, low, size, max(WINDOW, WIDE_WINDOW))
+            data, last = window(fs, fd, low, size, min(max(WINDOW, WIDE_WINDOW), stop - low))
             reading = read_lines(data, path, line=line, byte=low)
         if last and reading.torn and looks and (grown := fs.fstat(fd).st_size) > low + len(data):
             size, looks, last = grown, looks - 1, False
@@ -273,6 +287,10 @@ def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
 def _cursor(fs: Fs, fd: int, found: os.stat_result, offset: int, line: int) -> Cursor:
     position = _Position(found.st_dev, found.st_ino, offset, line, _mark(fs, fd, offset))
     return Cursor(msgpack.encode(position))
+
+
+def _offset(cursor: Cursor) -> int:
+    return msgpack.decode(cursor.state, type=_Position).offset
 
 
 def _mark(fs: Fs, fd: int, offset: int) -> int:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +19,7 @@ from sessionary.disk.fs import not_found, read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.abilities import Retention
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
+from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, from_start
@@ -253,7 +254,7 @@ class GeminiLayout(LogLayout):
         plan = reading.plan
         assert isinstance(plan, PatchLog)
         plan.begin()
-        for found in self._watched(ref, reading.kept or records(self._fs, ref.locator, reading.start)):
+        for found in self._watched(ref, chain.from_iterable(self._surveyed(ref, reading))):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):

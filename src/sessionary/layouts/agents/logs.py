@@ -227,9 +227,14 @@ class LogLayout(AgentLayout):
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         """The items of the records."""
-        kept = reading.kept
-        stored = windows(self._fs, ref.locator, reading.start) if kept is None else (kept,)
+        stored = self._surveyed(ref, reading)
         return by_windows(stored, lambda window: self._taken_from(ref, reading, window))
+
+    def _surveyed(self, ref: SessionRef, reading: Reading) -> Iterable[Iterable[Stored]]:
+        """The records of a reading once more, without those that were added to the file since."""
+        if reading.kept is not None:
+            return (reading.kept,)
+        return windows(self._fs, ref.locator, reading.start, reading.end)
 
     def _taken_from(self, ref: SessionRef, reading: Reading, window: Iterable[Stored]) -> Iterator[Item]:
         watch, path, memory = self._watch_of(ref), ref.locator, reading.memory
@@ -323,9 +328,11 @@ def records(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Stored]:
     return read_jsonl(fs, path, after, salvage=True)
 
 
-def windows(fs: Fs, path: str, after: Cursor | None = None) -> Iterator[Iterable[Stored]]:
-    """As `records`, window by window."""
-    return read_windows(fs, path, after, salvage=True)
+def windows(
+    fs: Fs, path: str, after: Cursor | None = None, until: Cursor | None = None
+) -> Iterator[Iterable[Stored]]:
+    """As `records`, window by window, up to a cursor."""
+    return read_windows(fs, path, after, salvage=True, until=until)
 
 
 def first_records(fs: Fs, path: str) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +21,7 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.editor_folders import path_of, settings_folder
 from sessionary.layouts.agents.fields import decoded, list_of, object_of, text_or_none
-from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside, records
+from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside
 from sessionary.layouts.agents.mutation_log import Missing, MutationLog, is_change, is_undone
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.base import Capability, MayMatch, from_start
@@ -294,7 +295,7 @@ class VsCodeChatLayout(LogLayout):
         plan = reading.plan
         assert isinstance(plan, MutationLog)
         plan.begin()
-        for found in self._watched(ref, records(self._fs, ref.locator, reading.start)):
+        for found in self._watched(ref, chain.from_iterable(self._surveyed(ref, reading))):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Record):

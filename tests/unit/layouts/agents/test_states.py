@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from sessionary.layouts import registry
+from sessionary.layouts.agents import logs
 from sessionary.layouts.summary import summarize
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.transcript.fold import LARGEST_STATE
-from tests.support.agent_files import append, write_lines
+from tests.support.agent_files import append, as_bytes, write_lines
 from tests.unit.layouts.agents import test_claude_code as claude
 from tests.unit.layouts.agents import test_codex as codex
 from tests.unit.layouts.agents import test_copilot_cli as copilot
@@ -162,3 +163,44 @@ def test_a_parent_that_is_not_kept_makes_the_file_be_read_again(tmp_path: Path, 
     assert fs.bytes_read > size, "the count of bytes says so"
     assert later.messages == 4, "the three first messages and the new one"
     assert [one.code for one in later.problems] == ["not_shown"]
+
+
+class GrowingFs(CountingFs):
+    """Each time that a file is opened, another of these rounds has been added to it."""
+
+    def __init__(self, path: Path, rounds: list[list[dict[str, Any]]]) -> None:
+        super().__init__()
+        self.left = list(rounds)
+        self.file = path
+
+    def open(self, path: str, *arguments: Any) -> int:
+        if path == str(self.file) and self.left:
+            with self.file.open("ab") as file:
+                file.write(as_bytes(*self.left.pop(0)))
+        return super().open(path, *arguments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_added_while_a_session_is_read_is_counted_once(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "KEPT", 0)
+    name, head, talk, keys = KINDS[kind]
+    path, count = tmp_path / name, len(list(talk(1)))
+    rounds = [list(renamed(talk(1 + count * number), *keys)) for number in range(9)]
+    if kind == "codex":
+        flat = codex.ordinals((one for some in rounds for one in some), 2)
+        rounds = [flat[at : at + count] for at in range(0, len(flat), count)]
+    write_lines(path, *head, *rounds[0])
+    fs = GrowingFs(path, rounds[1:])
+    layout = LAYOUTS[kind](tmp_path, fs)
+    ref = LAYOUTS[kind](tmp_path).ref_for_path(path)
+    assert ref is not None
+    summary, progress = summarize(layout, ref)
+    while fs.left:
+        assert progress is not None
+        summary, progress = summarize(layout, ref, progress)
+    summary, _ = summarize(layout, ref, progress)
+    whole, _ = summarize(LAYOUTS[kind](tmp_path), ref)
+    assert (summary.messages, summary.turns, summary.usage) == (whole.messages, whole.turns, whole.usage)
+    assert whole.turns == len(rounds)
