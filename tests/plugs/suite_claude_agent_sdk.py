@@ -251,4 +251,4 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
         )
-        assert done.stdout == f"{ID} My name is Ada.\n1 message\n"
+        assert done.stdout == "9a4e6b10-0000-4000-8000-000000000001 My name is Ada.\n1 message\n"

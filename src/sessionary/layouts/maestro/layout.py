@@ -21,6 +21,7 @@ from sessionary.disk.fs import (
     placeholder_name,
     require_regular,
     size_of,
+    stat_or_none,
     storage_errors,
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
@@ -166,6 +167,8 @@ class MaestroLayout:
         return from_start(self._items(ref), after)
 
     def _items(self, ref: SessionRef) -> Iterator[Item]:
+        if self._is_gone(ref):
+            raise _gone(ref)
         zone = zone_in(self._fs, ref.locator)
         closed: list[Problem] = []
         reads = list(read_boxes(self._fs, self._boxes(ref), closed, now=self._now()))
@@ -233,6 +236,14 @@ class MaestroLayout:
 
     def _boxes(self, ref: SessionRef) -> list[str]:
         return mailboxes(self._fs, self._root, ref.session_id, ref.locator)
+
+    def _is_gone(self, ref: SessionRef) -> bool:
+        """True if a session has no document, nor a placeholder of one. One that cannot be looked at is there."""
+        try:
+            found = stat_or_none(self._fs, f"{ref.locator}/{SESSION}")
+        except StorageFailed:
+            return False
+        return found is None and not is_there(self._fs, f"{ref.locator}/{placeholder_name(SESSION)}")
 
     def _document(self, ref: SessionRef) -> tuple[WorkSession | None, list[Problem], bool]:
         """The session of a folder, what is wrong with its document, and whether lists show it."""
