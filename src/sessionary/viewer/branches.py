@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.export.wording import one_line
-from sessionary.layouts.records.state import spans_of
 from sessionary.model import PERSON, TOOL
+from sessionary.transcript.ranges import spans_of
 from sessionary.transcript.typed import Numbered
 
 

@@ -27,7 +27,7 @@ def follow(
     follower = Follower(layout, ref)
     yielded: list[
         tuple[set[int], int]
-    ] = []  # of each message: its parts, as hashes, and the number of its records
+    ] = []  # of each message: the hashes of its parts, the number of its records
     try:
         while not is_set(stop):
             waking.watch([folder])  # before reading, so that nothing is added unseen in between
@@ -56,7 +56,10 @@ def follow(
 
 
 def _hash(value: object) -> int:
-    return hash(repr(value))  # a part may hold any JSON
+    try:
+        return hash(value)
+    except TypeError:
+        return hash(repr(value))  # it holds an object or an array of JSON
 
 
 def _folder(locator: str, fs: Fs) -> str:
@@ -147,7 +150,8 @@ class Follower:
 def _digest(item: Message | Aside | Inherited) -> int:
     """The hash of a message, wherever it is stored."""
     message = item if isinstance(item, Message) else item.message
-    return _hash((type(item), replace(message, place=_NOWHERE, further=())))
+    rest = replace(message, parts=(), place=_NOWHERE, further=())
+    return hash((type(item), _hash(rest), *map(_hash, message.parts)))
 
 
 def _numbered(item: Message | Aside | Inherited, index: int, turn: int) -> Numbered:

@@ -19,10 +19,11 @@ from msgspec import json as json_codec
 from sessionary.errors import Corrupt
 from sessionary.layouts.records.journal import Change
 from sessionary.layouts.records.lists import SEE_CHECK, continued, items_of_list, renumbered_lists, standing
-from sessionary.layouts.records.state import State, spans_of
+from sessionary.layouts.records.state import State
 from sessionary.layouts.records.undoing import renumbered
 from sessionary.layouts.records.values import encode_value
 from sessionary.layouts.records.view import VIEW, continuing, showing
+from sessionary.transcript.ranges import spans_of
 
 CHECKPOINTS, VALUES, WRITES = "checkpoints", "values", "writes"
 BLOBS = '["blobs"]'

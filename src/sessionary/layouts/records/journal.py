@@ -50,8 +50,9 @@ from sessionary.errors import (
 )
 from sessionary.escaping import is_utf8
 from sessionary.layouts.records.names import file_name, parts_of
-from sessionary.layouts.records.state import BEGIN, CHANGE, FORMAT, SNAPSHOT, Begin, Line, State, spans_of
+from sessionary.layouts.records.state import BEGIN, CHANGE, FORMAT, SNAPSHOT, Begin, Line, State
 from sessionary.layouts.records.values import encode_value
+from sessionary.transcript.ranges import spans_of
 
 Result = TypeVar("Result")
 

@@ -13,9 +13,10 @@ from typing import Any
 from msgspec import Raw
 
 from sessionary.errors import Corrupt
-from sessionary.layouts.records.state import Spans, State, spans_of
+from sessionary.layouts.records.state import State
 from sessionary.layouts.records.values import decode_value
 from sessionary.layouts.records.view import FEW_RANGES, SNAPSHOT_STEPS
+from sessionary.transcript.ranges import Spans, spans_of
 
 SEE_CHECK = "`sessionary check` names the damaged records; an earlier state may be whole"
 Stored = Mapping[str, Any]

@@ -10,13 +10,11 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from sessionary.layouts.records.values import decode_value
+from sessionary.transcript.ranges import Spans
 
 FORMAT = 1
 """The version of the format that is written; older ones are read."""
 BEGIN, CHANGE, SNAPSHOT = "begin", "change", "snapshot"
-
-Spans = list[tuple[int, int]]
-"""Ranges of numbers, each with its first and its last one."""
 
 
 class Line(Struct, omit_defaults=True, gc=False):
@@ -164,14 +162,3 @@ class State:
         """One value of a table, decoded; None if there is none."""
         stored = self.tables.get(table, {}).get(key)
         return None if stored is None else decode_value(bytes(stored))
-
-
-def spans_of(numbers: Iterable[int]) -> Spans:
-    """Ascending numbers as ranges."""
-    spans: Spans = []
-    for number in numbers:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1] = (spans[-1][0], number)
-        else:
-            spans.append((number, number))
-    return spans

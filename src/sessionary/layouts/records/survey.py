@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, field
 
-from sessionary.layouts.records.state import BEGIN, SNAPSHOT, Ranges, Spans
+from sessionary.layouts.records.state import BEGIN, SNAPSHOT, Ranges
 from sessionary.layouts.records.values import unmarked
 from sessionary.layouts.records.view import (
     AFTER,
@@ -25,6 +25,7 @@ from sessionary.layouts.records.view import (
     shown_by,
     spans_in,
 )
+from sessionary.transcript.ranges import Spans
 
 _FACTS = ("title", "cwd", "branch", "parent", "version", "agent", "nested")
 

@@ -17,8 +17,9 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, not_found, storage_failed
 from sessionary.disk.journal import lines_of
 from sessionary.layouts.records.journal import Change, decoded
-from sessionary.layouts.records.state import SNAPSHOT, State, spans_of
+from sessionary.layouts.records.state import SNAPSHOT, State
 from sessionary.layouts.records.view import AFTER, HEAD, ITEMS, MORE, VIEW, shown_in
+from sessionary.transcript.ranges import spans_of
 
 _MARK = b'"cause":'
 

@@ -13,8 +13,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.layouts.records.state import Ranges, Spans
+from sessionary.layouts.records.state import Ranges
 from sessionary.layouts.records.values import decode_value
+from sessionary.transcript.ranges import Spans
 
 VIEW = "view"
 """The table. Its keys are ``title``, ``cwd``, ``branch``, ``parent`` and ``version``, ``agent`` and ``nested`` of an

@@ -9,9 +9,9 @@ from sessionary.export.exact import OWN, own
 from sessionary.export.sts import FACTS, message_of_line
 from sessionary.layouts.agents.fields import text_or_none
 from sessionary.layouts.records.names import IMPORT
-from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.view import VIEW
 from sessionary.model import Problem, Severity
+from sessionary.transcript.ranges import spans_of
 from sessionary.workspace.imports.taking_over import Source, Sources
 from sessionary.workspace.imports.traces import BEYOND, usage_items
 

@@ -14,9 +14,9 @@ from sessionary.export.exact import OWN, own
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.records.messages import stated_usage
 from sessionary.layouts.records.names import IMPORT, file_name, parts_of
-from sessionary.layouts.records.state import spans_of
 from sessionary.layouts.records.view import VIEW
 from sessionary.model import Problem, Severity, Usage
+from sessionary.transcript.ranges import spans_of
 from sessionary.workspace.imports.taking_over import Source, Sources
 
 NEWEST = 8

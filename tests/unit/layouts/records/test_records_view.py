@@ -11,10 +11,11 @@ import pytest
 
 from sessionary.layouts.records.journal import Change, RecordJournal
 from sessionary.layouts.records.layout import RecordsLayout
-from sessionary.layouts.records.state import Spans, State, spans_of
+from sessionary.layouts.records.state import State
 from sessionary.layouts.records.survey import Survey
 from sessionary.layouts.records.view import FEW_RANGES, SNAPSHOT_STEPS, VIEW, showing, shown_in
 from sessionary.model import Cursor, Item, Message, Reset
+from sessionary.transcript.ranges import Spans, spans_of
 
 DAMAGED = b"damaged"
 
