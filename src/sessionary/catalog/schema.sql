@@ -3,7 +3,7 @@
 -- Times are UTC in ISO 8601, NULL stands for what a session does not say.
 
 CREATE TABLE sessions (
-    kind        TEXT NOT NULL,     -- the layout: amplifier, work, brainstorm, feature
+    kind        TEXT NOT NULL,     -- the layout: amplifier, claude_code, work, ...
     home        TEXT NOT NULL,     -- the folder that the layout was read from
     place       TEXT NOT NULL,     -- the folder or file of the session
     id          TEXT NOT NULL,
