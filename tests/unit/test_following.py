@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessionary import Workspace
+from sessionary.errors import NotFound
 from sessionary.model import SessionRef
 from sessionary.testing.layout_suite import CountingFs
 from tests.e2e.test_cli_finding import LOGIN, said, store
@@ -175,3 +176,12 @@ def test_a_session_that_was_replaced(tmp_path: Path, path: Path) -> None:
 
     seen = followed(tmp_path / ".claude", ref, replace)
     assert seen == ["0 one[1]", "1 two[2]", "2 three[3]", "|", "0 other[1]", "|"]
+
+
+def test_a_session_that_is_deleted_names_a_remedy(tmp_path: Path, path: Path) -> None:
+    path.write_text(LINES[0])
+    ref = SessionRef("claude_code", LOGIN, str(path), "-w-app")
+    with pytest.raises(NotFound) as caught:
+        for _ in Workspace(tmp_path / ".claude").follow(ref, interval=0.02, idle=path.unlink):
+            pass
+    assert "`sessionary list`" in str(caught.value.hint)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from sessionary.disk.fs import Fs, is_file
+from sessionary.errors import NotFound
 from sessionary.layouts.base import Layout
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Aside, Cursor, Inherited, Message, Place, Problem, Reset, SessionRef
@@ -16,6 +17,10 @@ from sessionary.transcript.typed import Numbered
 
 INTERVAL = 1.0
 """Seconds between two looks at a session that no event of the file system announces."""
+
+_DELETED = (
+    "it was deleted or moved: `sessionary list` shows the sessions that are left, also those in the archive"
+)
 
 
 def follow(
@@ -51,6 +56,9 @@ def follow(
             del yielded[follower.messages :]  # the session was rewound
             idle()
             wait(waking, interval, stop)
+    except NotFound as error:
+        error.hint = error.hint or _DELETED
+        raise
     finally:
         waking.close()
 
