@@ -213,3 +213,16 @@ def test_the_fields_of_json_are_documented(home: Path, capsys: pytest.CaptureFix
 def test_nothing_is_printed_before_an_error(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "missing"]) == 10
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_of_which_nothing_can_be_read_is_an_error(
+    home: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    notes = home / "notes.txt"
+    notes.write_text("Not JSON.\nAt all.\n")
+    assert main(["export", "./notes.txt", "--format", form]) == 13
+    out, err = capsys.readouterr()
+    assert (out, str(notes.name) in err) == ("", True)
+    assert main(["export", "./notes.txt", "--format", form, "--output", "kept"]) == 13
+    assert not (home / "kept").exists()

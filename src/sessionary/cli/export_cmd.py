@@ -79,7 +79,8 @@ def export_command(
     standard error. --json prints them as JSON instead, and needs a file. Keys that decrypt data elsewhere
     (blobEncryptionKey) are masked even without --redact.
 
-    Exit code 11: the file exists. Exit code 18: with --strict, something cannot be exported.
+    Exit code 11: the file exists. Exit code 13: nothing in a file can be read. Exit code 18: with --strict, something
+    cannot be exported.
     """
     is_folder = place != _PRINTED and (place.endswith(os.sep) or os.path.isdir(place))
     if not place:

@@ -17,10 +17,11 @@ from sessionary.cli.lazy import command
 from sessionary.cli.page import Page, Window
 from sessionary.cli.targets import names_of, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
-from sessionary.errors import Corrupt, Invalid, NotFound
+from sessionary.errors import Invalid, NotFound
 from sessionary.model import Aside, Inherited, Message, Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Target, Workspace, documents
+from sessionary.workspace.failures import nothing_read
 
 AROUND = 3
 LARGE = 8 << 20
@@ -283,9 +284,8 @@ def _read(
     except NotFound:
         if isinstance(found, Path):
             raise
-    worst = max(problems(), key=lambda problem: problem.severity, default=None) if empty else None
-    if worst is not None and worst.severity > Severity.note:
-        raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
+    if empty and (error := nothing_read(problems(), "show")) is not None:
+        raise error
 
 
 def _chosen(messages: Iterable[Numbered], turns: Turns) -> Iterator[Numbered]:

@@ -25,7 +25,7 @@ from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionR
 from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
 from sessionary.transcript.typed import numbered
-from sessionary.workspace.failures import gathered
+from sessionary.workspace.failures import gathered, nothing_read
 from sessionary.workspace.family import Kin, families
 from sessionary.workspace.prices import Prices
 from sessionary.workspace.sessions import Sessions
@@ -155,6 +155,10 @@ def export_of(
     if form is None:
         hint = f"the formats are {', '.join(FORMATS)}"
         raise Invalid(f"unknown format {name}", operation="export", hint=hint)
+    if isinstance(target, Path) and all(isinstance(item, Problem) for item in reader.read(target)):
+        error = nothing_read(reader.check(target), "export")
+        if error is not None:
+            raise error
     top = family_of(sessions, target)
     marks = Placeholders()
     families = [] if top is None else [top]

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from sessionary.errors import StorageFailed
+from sessionary.errors import Corrupt, StorageFailed
 from sessionary.layouts.files import raise_joined
+from sessionary.model import Problem, Severity
 
 Found = TypeVar("Found")
+
+
+def nothing_read(problems: Iterable[Problem], operation: str) -> Corrupt | None:
+    """The error of a file or session of which no message can be read; None if its problems are only notes."""
+    worst = max(problems, key=lambda problem: problem.severity, default=None)
+    if worst is None or worst.severity == Severity.note:
+        return None
+    return Corrupt(f"{worst.path}: {worst.message}", operation=operation, path=worst.path, hint=worst.repair)
 
 
 def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:

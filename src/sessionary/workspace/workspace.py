@@ -358,6 +358,7 @@ class Workspace(Sessions):
 
         Raises:
             Invalid: the format is unknown, or the rules file is not valid.
+            Corrupt: it is a file of which no message can be read.
             NotFound: the session or the rules file is gone.
             StorageFailed: a file cannot be read.
         """
