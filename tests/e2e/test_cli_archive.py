@@ -230,3 +230,32 @@ def test_what_is_restored_into_a_folder_is_read_there(say: Say, tmp_path: Path, 
             document(say, "show", name, "--home", str(home))["messages"]
             == document(say, "show", name)["messages"]
         )
+
+
+def test_a_chosen_folder_that_is_missing_is_reported(say: Say, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    assert say("archive", "add", "--folder", str(disk))[0] == 0
+    code, _, err = say("list")
+    assert (code, f"The folder of the archive, {disk}, does not exist" in err) == (0, True)
+    assert say("archive", "run")[0] == 0
+    assert str(disk) not in say("list")[2]
+    shutil.rmtree(disk)
+    for command in ("list", "tree", "stats"):
+        assert f"{disk}, does not exist" in say(command)[2]
+    assert say("archive", "add", "--replace")[0] == 0
+    assert "does not exist" not in say("list")[2]
+
+
+def test_long_ids_are_cut_before_columns_are_left_out(
+    say: Say, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = next((home / ".claude").rglob(f"{CLAUDE}.jsonl"))
+    new = "a-name-of-a-session-that-is-longer-than-others"
+    old.with_name(f"{new}.jsonl").write_text(old.read_text().replace(CLAUDE, new))
+    assert say("archive", "run")[0] == 0
+    monkeypatch.setenv("COLUMNS", "80")
+    heads, *rows = say("archive", "list")[1].splitlines()
+    assert "SIZE" in heads
+    [row] = [row for row in rows if row.startswith("a-name")]
+    assert "…" in row.split()[0]
+    assert document(say, "archive", "list", row.split()[0])["id"] == new

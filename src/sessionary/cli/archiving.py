@@ -21,7 +21,7 @@ from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.workspace import KINDS
 from sessionary.workspace.archive import FOREIGN, Archive
 from sessionary.workspace.archive_index import Archived, usual_folder
-from sessionary.workspace.naming import short_names
+from sessionary.workspace.naming import cut_ids, short_names
 
 _folder = click.option(
     "--folder",
@@ -195,10 +195,11 @@ def _source(entry: Archived, left: set[str]) -> str:
 
 
 def _table(rows: list[Archived], left: set[str]) -> Iterator[str]:
-    now = datetime.now(UTC)
+    now, room = datetime.now(UTC), output.room()
     short = short_names([one.session_id for one in rows])
+    ids = [one_line(short[one.session_id]) for one in rows]
     columns = [
-        Column("ID", [one_line(short[one.session_id]) for one in rows]),
+        Column("ID", ids if room is None else cut_ids(ids, room // 4)),
         Column("KIND", [one.kind for one in rows]),
         Column("ARCHIVED", [formatting.ago(datetime.fromisoformat(one.at), now) for one in rows]),
         Column("SIZE", [formatting.size(one.size) for one in rows], right=True),
@@ -206,7 +207,7 @@ def _table(rows: list[Archived], left: set[str]) -> Iterator[str]:
         Column("SOURCE", [_source(one, left) for one in rows]),
         Column("TITLE", [one_line(_title_of(one) or "-") for one in rows]),
     ]
-    yield from table.lines(columns, output.room(), stretch="TITLE", drop=("VERSIONS", "SIZE", "KIND"))
+    yield from table.lines(columns, room, stretch="TITLE", drop=("VERSIONS", "SIZE", "KIND"))
 
 
 def _versions(archive: Archive, entry: Archived) -> int:

@@ -186,6 +186,13 @@ def all_summaries(
         early: on a terminal, called with what is known if the reading takes more than a second. Then Ctrl-C ends the
             reading alone, and the other sessions are `Summary.unread`.
     """
+    if (missing := workspace.archived.missing()) is not None:
+        output.aside(
+            f"The folder of the archive, {one_line(missing)}, does not exist: its sessions are not listed."
+        )
+        output.aside(
+            "  Mount it, or choose another one: `sessionary archive add --folder DIR`; `archive run` creates it."
+        )
     if not can_be_drawn():
         return gathered(workspace.summaries())
     reading = _Reading(early)

@@ -38,6 +38,7 @@ from sessionary.workspace import archive_index
 from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn, joined
+from sessionary.workspace.naming import is_short_for
 from sessionary.workspace.sessions import Sessions
 
 AT_ONCE = 100
@@ -219,7 +220,11 @@ class Archive:
             AmbiguousId: there are several.
         """
         entries = self.entries()
-        named = set(ids_named(word, [one.session_id for one in entries]))
+        ids = [one.session_id for one in entries]
+        cut = (
+            one for one in ids if is_short_for(word.casefold(), one.casefold())
+        )  # as a narrow list shows it
+        named = set(ids_named(word, ids) or cut)
         found = [one for one in entries if one.session_id in named]
         if len(found) == 1:
             return found[0]

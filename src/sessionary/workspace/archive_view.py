@@ -102,6 +102,14 @@ class ArchiveView:
             return Problem("not_restored", Severity.lost_data, ref.locator, None, None, words, remedy)
         return None
 
+    def missing(self) -> str | None:
+        """The folder that was chosen for the archive, if it does not exist; None otherwise."""
+        try:
+            chosen = load_choice(self._fs).folder
+            return None if chosen is None or is_there(self._fs, chosen) else chosen
+        except SessionaryError:
+            return None  # reported by `summaries`
+
     def _folder(self) -> str:
         return load_choice(self._fs).folder or usual_folder() or ""
 
