@@ -19,7 +19,17 @@ No clock of a file system that matters ticks more slowly; within one tick a seco
 UNKNOWN = b""
 """The fingerprint of a session that may change undetected; equal to no stored one."""
 
+Identity = tuple[int, int, int, int, int]
+
 _pack = struct.Struct("=QQqqq").pack
+
+
+def identity_of(found: os.stat_result) -> Identity:
+    """The identity of an unchanged file: device, inode, size, and both of its times.
+
+    Only the ctime reveals a change in place of equal size whose author restored the old mtime.
+    """
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def fingerprint_of(

@@ -281,11 +281,11 @@ def _begin(fs: Fs, fd: int, after: Cursor) -> _Position | None:
         return None
     found = fs.fstat(fd)
     same = (begin.device, begin.inode) == (found.st_dev, found.st_ino) and found.st_size >= begin.offset
-    return begin if same and _mark(fs, fd, begin.offset) == begin.mark else None
+    return begin if same and mark_before(fs, fd, begin.offset) == begin.mark else None
 
 
 def _cursor(fs: Fs, fd: int, found: os.stat_result, offset: int, line: int) -> Cursor:
-    position = _Position(found.st_dev, found.st_ino, offset, line, _mark(fs, fd, offset))
+    position = _Position(found.st_dev, found.st_ino, offset, line, mark_before(fs, fd, offset))
     return Cursor(msgpack.encode(position))
 
 
@@ -293,7 +293,8 @@ def _offset(cursor: Cursor) -> int:
     return msgpack.decode(cursor.state, type=_Position).offset
 
 
-def _mark(fs: Fs, fd: int, offset: int) -> int:
+def mark_before(fs: Fs, fd: int, offset: int) -> int:
+    """A checksum of the last bytes before an offset, by which a cursor knows a file that only grew."""
     start = max(offset - MARK, 0)
     return crc32(read_at(fs, fd, offset - start, start))
 

@@ -16,7 +16,6 @@ from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-from zlib import crc32
 
 from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ from sessionary.layouts.base import Capability
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.files import Location, Part
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.layouts.jsonl import MARK, WINDOW, opened
+from sessionary.layouts.jsonl import WINDOW, mark_before, opened
 from sessionary.model import Cursor, Fact, Header, Item, Message, Place, Reset, SessionRef
 
 if TYPE_CHECKING:
@@ -251,7 +250,7 @@ class AiderLayout(AgentLayout):
             yield replace(item, time=started) if opens and isinstance(item, Message) else item
             is_first = is_first and not opens
         if read_at(self._fs, fd, 1, chat.end - 1) == b"\n":
-            mark = _mark(self._fs, fd, chat.end)
+            mark = mark_before(self._fs, fd, chat.end)
             yield Cursor(msgpack.encode(_Cursor(chat.begin, chat.end, mark, state)))
 
     def _begin(self, fd: int, chat: Chat, after: Cursor) -> _Cursor | None:
@@ -265,7 +264,9 @@ class AiderLayout(AgentLayout):
             return None
         same = found.begin == chat.begin and chat.begin <= found.offset <= chat.end
         return (
-            replace(found, state=state) if same and _mark(self._fs, fd, found.offset) == found.mark else None
+            replace(found, state=state)
+            if same and mark_before(self._fs, fd, found.offset) == found.mark
+            else None
         )
 
 
@@ -326,8 +327,3 @@ def _lines(fs: Fs, fd: int, begin: int, end: int) -> Iterator[tuple[int, bytes]]
             offset += len(line) + 1
     if rest:
         yield at - len(rest), rest
-
-
-def _mark(fs: Fs, fd: int, offset: int) -> int:
-    start = max(offset - MARK, 0)
-    return crc32(read_at(fs, fd, offset - start, start))

@@ -31,9 +31,8 @@ from sessionary.layouts.agents.codex_shapes import (
     time_of,
     unwrapped,
     usage_of,
-    word,
 )
-from sessionary.layouts.agents.fields import object_of
+from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -135,7 +134,7 @@ class Decoder(Struct, array_like=True):
         if kind == "response_item":
             if stated == "reasoning" and not payload.get("summary") and not payload.get("content"):
                 return ()  # as most: what was thought is encrypted
-            return self._item(_About(record, payload, found, path), word(stated))
+            return self._item(_About(record, payload, found, path), text_or_none(stated))
         if kind in _NO_MESSAGES:
             return tuple(self._facts(kind, payload))
         about = _About(record, payload, found, path)
@@ -152,12 +151,12 @@ class Decoder(Struct, array_like=True):
     def _facts(self, kind: str, payload: dict[str, Any]) -> Iterator[Fact]:
         if kind == "session_meta":
             if self.session is None:
-                self.session = word(payload.get("id")) or ""
+                self.session = text_or_none(payload.get("id")) or ""
                 yield from facts_of_session(payload)
                 self.forked = parent_of(payload) is not None
         elif kind == "turn_context":
-            self.model = word(payload.get("model")) or self.model
-            if cwd := word(payload.get("cwd")):
+            self.model = text_or_none(payload.get("model")) or self.model
+            if cwd := text_or_none(payload.get("cwd")):
                 yield Fact("cwd", cwd)
 
     def roll_back(self, record: dict[str, Any]) -> int | None:
@@ -174,7 +173,7 @@ class Decoder(Struct, array_like=True):
 
     def _item(self, about: _About, kind: str | None) -> Sequence[Said]:
         payload = about.payload
-        if kind in (None, "message") and (role := word(payload.get("role"))):
+        if kind in (None, "message") and (role := text_or_none(payload.get("role"))):
             stated = payload.get("content")
             return self._said(
                 about, "r", role, parts_of(payload.get("message") if stated is None else stated)
@@ -194,18 +193,20 @@ class Decoder(Struct, array_like=True):
             return (self._called(about, kind),)
         if kind and kind.endswith(("_output", "_result")):
             stored = payload.get("output", payload.get("result", payload.get("tools")))
-            call_id = word(payload.get("call_id"))
+            call_id = text_or_none(payload.get("call_id"))
             return (about.message("tool", TOOL, ToolResult(call_id, content_of(stored), has_failed(stored))),)
         return (about.unknown(),)
 
     def _called(self, about: _About, kind: str) -> Message:
         payload = about.payload
-        call_id = word(payload.get("call_id")) or word(payload.get("id"))
+        call_id = text_or_none(payload.get("call_id")) or text_or_none(payload.get("id"))
         by_server = kind in _EXECUTED_BY_SERVER
         if call_id:
             self._remember_call("=" * by_server + call_id)
-        name = word(payload.get("name")) or word(object_of(payload.get("function")).get("name"))
-        if name and (space := word(payload.get("namespace"))):
+        name = text_or_none(payload.get("name")) or text_or_none(
+            object_of(payload.get("function")).get("name")
+        )
+        if name and (space := text_or_none(payload.get("namespace"))):
             name = f"{space}{'' if space.endswith('__') else '.'}{name}"
         name = name or kind.removesuffix("_call")
         call = ToolCall(None if by_server else call_id, name, arguments_of(payload))
@@ -216,7 +217,7 @@ class Decoder(Struct, array_like=True):
 
     def _event(self, about: _About) -> Sequence[Said]:
         payload = about.payload
-        kind = word(payload.get("type")) or ""
+        kind = text_or_none(payload.get("type")) or ""
         item = payload.get("item")
         if kind == "user_message":
             return self._said(about, "e", "user", parts_of_event(payload))
@@ -239,7 +240,7 @@ class Decoder(Struct, array_like=True):
         return (about.unknown(),)
 
     def _completed(self, about: _About, item: dict[str, Any]) -> Sequence[Said]:
-        kind = word(item.get("type")) or ""
+        kind = text_or_none(item.get("type")) or ""
         if kind == "UserMessage":
             return self._said(about, "i", "user", parts_of(item.get("content")))
         if kind == "AgentMessage":
@@ -263,8 +264,8 @@ class Decoder(Struct, array_like=True):
         elif kind == "thread_settings_applied" and isinstance(
             settings := payload.get("thread_settings"), dict
         ):
-            self.model = word(settings.get("model")) or self.model
-        elif kind == "thread_name_updated" and (name := word(payload.get("thread_name"))):
+            self.model = text_or_none(settings.get("model")) or self.model
+        elif kind == "thread_name_updated" and (name := text_or_none(payload.get("thread_name"))):
             return (Fact("title", name, 3),)
         return ()
 
@@ -283,7 +284,7 @@ class Decoder(Struct, array_like=True):
             origin = AGENT if role == "assistant" else HARNESS
             if role == "user" and not _HARNESS.match(text):
                 origin = PERSON
-        model = word(about.payload.get("model")) or self.model if role == "assistant" else None
+        model = text_or_none(about.payload.get("model")) or self.model if role == "assistant" else None
         message = about.message(role, origin, *parts, model=model)
         if origin == PERSON:
             self._begin_turn()
@@ -304,7 +305,9 @@ class Decoder(Struct, array_like=True):
 
     def _executed(self, about: _About, kind: str, stated: dict[str, Any]) -> Sequence[Message]:
         """The action of a tool; already known from the records of its call, unless the server executed it."""
-        call_id = next((id_ for key in ("call_id", "callId", "id") if (id_ := word(stated.get(key)))), None)
+        call_id = next(
+            (id_ for key in ("call_id", "callId", "id") if (id_ := text_or_none(stated.get(key)))), None
+        )
         result = next((stated[key] for key in _RESULTS if stated.get(key)), None)
         is_image = "image" in kind.lower()
         stored = [{"type": "image"}] if is_image else content_of(result)
@@ -320,7 +323,7 @@ class Decoder(Struct, array_like=True):
             self._remember_call(call_id)
         invocation = stated.get("invocation")
         asked = invocation if isinstance(invocation, dict) else stated
-        name = word(asked.get("tool")) or re.sub("_(end|response)$", "", kind)
+        name = text_or_none(asked.get("tool")) or re.sub("_(end|response)$", "", kind)
         skipped = {*_RESULTS, "type", "call_id", "formatted_output", "stderr"}
         arguments = {key: value for key, value in asked.items() if key not in skipped}
         failed = (
@@ -397,7 +400,7 @@ class _About(Struct, gc=False):
     def message(self, role: str | None, origin: str, *parts: Part, model: str | None = None) -> Message:
         found = self.found
         place = Place(self.path, found.line, found.byte)
-        id_ = word(self.payload.get("id"))
+        id_ = text_or_none(self.payload.get("id"))
         return Message(role, origin, parts, time_of(self.record), id_, None, model, None, place)
 
     def unknown(self) -> Message:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sessionary.codec.decode import decode_if_json
 from sessionary.codec.times import parse_time
+from sessionary.layouts.agents.fields import text_or_none
 from sessionary.model import Fact, Other, Part, Text, Usage
 
 COUNTS = (
@@ -47,12 +48,12 @@ def _is_bare(kind: str) -> bool:
 
 def facts_of_session(payload: dict[str, Any]) -> Iterator[Fact]:
     """Facts of the session in a `session_meta`."""
-    if cwd := word(payload.get("cwd")):
+    if cwd := text_or_none(payload.get("cwd")):
         yield Fact("cwd", cwd)
     git = payload.get("git")
-    if isinstance(git, dict) and (branch := word(git.get("branch"))):
+    if isinstance(git, dict) and (branch := text_or_none(git.get("branch"))):
         yield Fact("branch", branch)
-    if version := word(payload.get("cli_version")):
+    if version := text_or_none(payload.get("cli_version")):
         yield Fact("version", version)
     if parent := parent_of(payload):
         yield Fact("parent", parent)
@@ -68,7 +69,7 @@ def parent_of(payload: dict[str, Any]) -> str | None:
         inner = inner.get(key) if isinstance(inner, dict) else None
     spawn = inner if isinstance(inner, dict) else {}
     stated = (payload.get("parent_thread_id"), spawn.get("parent_thread_id"), payload.get("forked_from_id"))
-    return next((one for one in map(word, stated) if one and one != payload.get("id")), None)
+    return next((one for one in map(text_or_none, stated) if one and one != payload.get("id")), None)
 
 
 def parts_of(content: Any) -> list[Part]:
@@ -182,11 +183,6 @@ def usage_of(counts: list[int]) -> Usage:
 def time_of(record: dict[str, Any]) -> datetime | None:
     """The time of a record."""
     return parse_time(record.get("timestamp") or record.get("created_at"))
-
-
-def word(value: Any) -> str | None:
-    """A text that is not empty; None for anything else."""
-    return value if isinstance(value, str) and value else None
 
 
 def counter_in(data: bytes) -> list[int] | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sessionary.codec.times import parse_time
+from sessionary.layouts.agents.fields import list_of
 from sessionary.model import (
     AGENT,
     COMPACTION,
@@ -27,6 +28,7 @@ from sessionary.model import (
     ToolResult,
     Usage,
 )
+from sessionary.transcript.messages import word
 
 Value = Mapping[str, Any]
 
@@ -50,9 +52,9 @@ def messages_of(message_id: str, data: Value, parts: Iterable[Value], place: Pla
         yield Message(role, _origin(parts), tuple(shown), time, message_id, place=place)
         return
     origin = COMPACTION if data.get("summary") is True else AGENT
-    model = _text(data.get("modelID"))
+    model = word(data.get("modelID"))
     yield Message(
-        role, origin, tuple(shown), time, message_id, _text(data.get("parentID")), model, _usage(data), place
+        role, origin, tuple(shown), time, message_id, word(data.get("parentID")), model, _usage(data), place
     )
     results = tuple(result for one in parts if (result := _result(one)) is not None)
     if results:
@@ -62,16 +64,16 @@ def messages_of(message_id: str, data: Value, parts: Iterable[Value], place: Pla
 def messages_of_v2(message_id: str, kind: str, data: Value, place: Place) -> Iterator[Message]:
     """A message of version 2, whose role is its type."""
     time = parse_time(_below(data, "time").get("created"))
-    text = _text(data.get("text"))
+    text = word(data.get("text"))
     if kind == "user":
         files = tuple(
-            Other("file", one) for key in ("files", "attachments") for one in _listed(data.get(key))
+            Other("file", one) for key in ("files", "attachments") for one in list_of(data.get(key))
         )
         parts = (*((Text(text),) if text else ()), *files, *_contents(data))
         yield Message("user", PERSON, parts, time, message_id, place=place)
     elif kind == "assistant":
         model = data.get("model")
-        name = _text(model.get("id") or model.get("modelID")) if isinstance(model, dict) else _text(model)
+        name = word(model.get("id") or model.get("modelID")) if isinstance(model, dict) else word(model)
         shown = tuple(_contents(data))
         if data.get("error"):
             shown = (*shown, Other("error", data["error"]))
@@ -80,10 +82,10 @@ def messages_of_v2(message_id: str, kind: str, data: Value, place: Place) -> Ite
         if results:
             yield Message("tool", TOOL, results, time, place=place)
     elif kind == "compaction":
-        words = "\n\n".join(filter(None, (_text(data.get("summary")), _text(data.get("recent")))))
+        words = "\n\n".join(filter(None, (word(data.get("summary")), word(data.get("recent")))))
         yield Message("user", COMPACTION, (Text(words),), time, message_id, place=place)
     elif kind == "shell":
-        call_id = _text(data.get("callID"))
+        call_id = word(data.get("callID"))
         call = ToolCall(call_id, "shell", {"command": data.get("command")})
         yield Message("user", HARNESS, (call,), time, message_id, place=place)
         if "output" in data:
@@ -102,7 +104,7 @@ def _contents(data: Value) -> Iterator[Part]:
 
 
 def _blocks(data: Value) -> list[Value]:
-    return [one for one in _listed(data.get("content")) if isinstance(one, dict)]
+    return [one for one in list_of(data.get("content")) if isinstance(one, dict)]
 
 
 def _origin(parts: list[Value]) -> str:
@@ -120,7 +122,7 @@ def _part(one: Value) -> Part | None:
     if kind == "reasoning":
         return Thinking(text if isinstance(text, str) else "")
     if kind == "tool":
-        name = _text(one.get("tool")) or _text(one.get("name")) or "?"
+        name = word(one.get("tool")) or word(one.get("name")) or "?"
         return ToolCall(_call_id(one), name, _below(one, "state").get("input"))
     return None if kind in _STEPS else Other(str(kind), dict(one))
 
@@ -142,7 +144,7 @@ def _result(one: Value) -> ToolResult | None:
 
 
 def _call_id(one: Value) -> str | None:
-    return _text(one.get("callID")) or _text(one.get("id"))
+    return word(one.get("callID")) or word(one.get("id"))
 
 
 def _usage(data: Value) -> Usage | None:
@@ -168,11 +170,3 @@ def _count(value: Any) -> int:
 def _below(value: Value, key: str) -> Value:
     found = value.get(key)
     return found if isinstance(found, dict) else {}
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

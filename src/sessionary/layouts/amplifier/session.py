@@ -28,12 +28,11 @@ from sessionary.layouts.amplifier.files import BACKUP, LOCK, METADATA, TRANSCRIP
 from sessionary.layouts.amplifier.header import is_session as holds_session
 from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import StoredTranscript
+from sessionary.layouts.fingerprints import Identity, identity_of
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
 _POOL = "_sessionary_pool"
-
-Identity = tuple[int, int, int, int, int]
 
 
 def is_session(fs: Fs, folder: str) -> bool:
@@ -52,14 +51,6 @@ def no_session(session_id: str, folder: str) -> NotFound:
         session=session_id,
         hint="`sessionary list` shows what is there",
     )
-
-
-def identity_of(found: os.stat_result) -> Identity:
-    """The identity of an unchanged file: device, inode, size, and both of its times.
-
-    Only the ctime reveals a change in place of equal size whose author restored the old mtime.
-    """
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def lines_known(raws: Iterable[bytes]) -> array[int]:

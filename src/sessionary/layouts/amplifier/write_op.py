@@ -27,8 +27,9 @@ from sessionary.layouts.amplifier.recovery import (
     read_metadata,
     read_transcript,
 )
-from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, lines_known
+from sessionary.layouts.amplifier.session import Baseline, Session, lines_known
 from sessionary.layouts.amplifier.transactions import Undone
+from sessionary.layouts.fingerprints import identity_of
 from sessionary.model import Problem, Severity
 
 OnConflict = Literal["keep_both", "raise"]

@@ -29,7 +29,7 @@ from sessionary.layouts.changing import Rewinding, Trashed, Undoable
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.files import Location, Part, PartKind, location_of
-from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of, identity_of
 from sessionary.layouts.jsonl import raw_record
 from sessionary.model import Cursor, Header, Item, Message, Place, Problem, SessionRef
 
@@ -151,9 +151,9 @@ class BrainstormLayout:
         """
         path, last = ref.locator, self._last
         try:
-            if last is None or last[0] != (path, *_identity(self._fs.stat(path))):
+            if last is None or last[0] != (path, *identity_of(self._fs.stat(path))):
                 data, found = file_bytes(self._fs, path)
-                last = self._last = (path, *_identity(found)), (data, found)
+                last = self._last = (path, *identity_of(found)), (data, found)
             return last[1]
         except FileNotFoundError:
             raise not_found(path, f"Session '{ref.session_id}' not found") from None
@@ -237,10 +237,6 @@ class BrainstormLayout:
         project = self._project if folder == self._folder else None
         project = project or os.path.basename(os.path.dirname(os.path.dirname(folder))) or None
         return SessionRef(self.name, name[: -len(SUFFIX)], path, project)
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _items(root: Any, session: dict[str, Any]) -> list[tuple[Any, str, dict[str, Any]]]:
