@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec.structs import replace
 
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_of
-from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
+from sessionary.errors import Corrupt, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents import cursor_editor
 from sessionary.layouts.agents.cursor_editor import EditorState
@@ -68,8 +68,6 @@ class CursorLayout(LogLayout):
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         super().__init__(home, fs, now=now)
         self._editors: dict[str, EditorState] = {}
-        self._fingerprints: dict[str, bytes] = {}
-        """Of the sessions that `discover` has just found: one query gives those of all, instead of one each."""
         self._changes: dict[str, dict[str, Any]] = {}
 
     @classmethod
@@ -94,28 +92,10 @@ class CursorLayout(LogLayout):
         yield from (location_of(self._fs, path) for path in self._databases())
 
     def _refs(self) -> Iterator[SessionRef]:
-        seen: set[str] = set()
         self._editors, self._changes = {}, {}
-        for path in self._databases():
-            if os.path.basename(path) not in self._names(os.path.dirname(path)):
-                continue
-            try:
-                found = self._editor(path).sessions()
-            except NotFound:
-                continue
-            except (StorageFailed, Corrupt) as error:
-                self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
-                continue
-            for name, fingerprint in found.items():
-                if name not in seen:
-                    seen.add(name)
-                    self._fingerprints[f"{path}#{name}"] = fingerprint
-                    yield SessionRef(self.name, name, f"{path}#{name}", None)
-        for path in self._files():
-            ref = self._ref(path)
-            if ref is not None and ref.session_id not in seen:
-                seen.add(ref.session_id)
-                yield ref
+        folders = (os.path.split(path) for path in self._databases())
+        there = (f"{folder}/{name}" for folder, name in folders if name in self._names(folder))
+        return self._refs_in(there, lambda path: self._editor(path).sessions())
 
     def _roots(self) -> list[str]:
         """The folder of Cursor; beside the default one that of its server for remote work."""
@@ -269,7 +249,7 @@ class CursorLayout(LogLayout):
         """The content of `meta.json` of a session that has no other file."""
         yield from self._of_document(ref.locator)
         words = f"the messages are not here: there is no {NAME} beside it"
-        yield Problem("no_store", Severity.lost_data, ref.locator, None, None, words)
+        yield Problem.of_file("no_store", Severity.lost_data, ref.locator, words)
 
     def _of_document(self, path: str) -> Iterator[Fact]:
         document = object_of(setting(self._fs, path))
@@ -442,4 +422,4 @@ def _tail(path: str) -> str:
 
 def _replaced(path: str, words: str, other: str) -> Problem:
     message = f"the chat store cannot be read: {words}; the messages are those of the transcript {other}"
-    return Problem("unreadable_store", Severity.hides_data, path, None, None, message)
+    return Problem.of_file("unreadable_store", Severity.hides_data, path, message)

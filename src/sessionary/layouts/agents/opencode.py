@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import heapq
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sessionary.disk.fs import OS_FS, Fs, is_file, is_folder, not_found, read_bytes
+from sessionary.disk.fs import is_file, is_folder, not_found, read_bytes
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.agents.reading import AgentLayout
 from sessionary.layouts.agents.rows import PAGE, cursor_behind, decoded, read_before, stored_bytes
@@ -98,11 +97,6 @@ class OpenCodeLayout(AgentLayout):
     places: ClassVar[tuple[str, ...]] = ("storage/", "opencode*.db", "kilo*.db")
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
-    def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
-        super().__init__(home, fs, now=now)
-        self._fingerprints: dict[str, bytes] = {}
-        """Of the sessions that `discover` has just found: one query gives those of all, instead of one each."""
-
     @classmethod
     def default_home(cls) -> Path:
         data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
@@ -117,26 +111,7 @@ class OpenCodeLayout(AgentLayout):
         yield from (location_of(self._fs, path) for path in self._databases())
 
     def _refs(self) -> Iterator[SessionRef]:
-        seen: set[str] = set()
-        for path in self._databases():
-            try:
-                found = self._sessions(Database(path, self._fs))
-            except NotFound:
-                continue  # removed since its name was read
-            except (StorageFailed, Corrupt) as error:
-                self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
-                continue
-            for session_id, fingerprint in found.items():
-                if session_id not in seen:
-                    seen.add(session_id)
-                    locator = f"{path}#{session_id}"
-                    self._fingerprints[locator] = fingerprint
-                    yield SessionRef(self.name, session_id, locator, None)
-        for path in self._files():
-            ref = self._ref(path)
-            if ref is not None and ref.session_id not in seen:
-                seen.add(ref.session_id)
-                yield ref
+        return self._refs_in(self._databases(), lambda path: self._sessions(Database(path, self._fs)))
 
     def _roots(self) -> list[str]:
         """The data folder, and beside the default one that of Kilo."""
@@ -539,7 +514,7 @@ def _reverted(row: Mapping[str, Any]) -> str | None:
 def _not_shown(ref: SessionRef, count: int) -> Problem:
     are = "message that was reverted is" if count == 1 else "messages that were reverted are"
     remedy = "none needed; `sessionary show --branches` shows them"
-    return Problem("not_shown", Severity.note, ref.locator, None, None, f"{count} {are} not shown", remedy)
+    return Problem.of_file("not_shown", Severity.note, ref.locator, f"{count} {are} not shown", remedy)
 
 
 def _number(value: Any) -> int:

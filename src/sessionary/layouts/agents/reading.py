@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, names_in, not_found, read_bytes, storage_failed
-from sessionary.errors import SessionaryError, StorageFailed, Unsupported
+from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import Retention
 from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.clock import changed_at, last_change
@@ -67,6 +67,8 @@ class AgentLayout:
         self._now = now
         self._closed: dict[str, StorageFailed] = {}
         """The folders and databases that could not be read since `discover` began, by their paths."""
+        self._fingerprints: dict[str, bytes] = {}
+        """Of the sessions in databases that `discover` has just found, by locator: one query gives those of all."""
 
     @classmethod
     @abstractmethod
@@ -103,6 +105,35 @@ class AgentLayout:
     def _refs(self) -> Iterator[SessionRef]:
         """Every session, in no order. What cannot be read is added to `_closed`."""
         return (ref for path in self._files() if (ref := self._ref(path)) is not None)
+
+    def _refs_in(
+        self, databases: Iterable[str], sessions_in: Callable[[str], Mapping[str, bytes]]
+    ) -> Iterator[SessionRef]:
+        """The sessions of databases, then those of files; of several with one id the first counts.
+
+        Args:
+            databases: their paths.
+            sessions_in: the fingerprints of the sessions of a database, by their ids.
+        """
+        seen: set[str] = set()
+        for path in databases:
+            try:
+                found = sessions_in(path)
+            except NotFound:
+                continue  # removed since its name was read
+            except (StorageFailed, Corrupt) as error:
+                self._closed[path] = StorageFailed(error.message, path=path, hint=error.hint)
+                continue
+            for name, fingerprint in found.items():
+                if name not in seen:
+                    seen.add(name)
+                    self._fingerprints[f"{path}#{name}"] = fingerprint
+                    yield SessionRef(self.name, name, f"{path}#{name}", None)
+        for path in self._files():
+            ref = self._ref(path)
+            if ref is not None and ref.session_id not in seen:
+                seen.add(ref.session_id)
+                yield ref
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = str(folder.absolute())
