@@ -52,7 +52,7 @@ def take_over(database: Database, home: str) -> Iterator[tuple[str, bool, int] |
                     described = json.loads(metadata or b"{}")
                 except Exception as error:  # noqa: BLE001 - whatever a class of the agent raises
                     words = f"checkpoint {row[1]} of thread {thread_id} cannot be decoded: {error}"
-                    yield Problem("bad_row", Severity.lost_data, database.path, None, None, words)
+                    yield Problem.of_file("bad_row", Severity.lost_data, database.path, words)
                     continue
                 saver.put(_named(thread_id, namespace, parent), checkpoint, described, {})
                 added += 1

@@ -248,7 +248,7 @@ class Search:
         except StorageFailed as error:
             path, message = error.path or target.ref.locator, f"cannot be read: {reason_of(error)}"
             remedy = error.hint or "check its owner and mode"
-            found = Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
+            found = Problem.of_file("unreadable_file", Severity.stops_resume, path, message, remedy)
             self._note(target, [found])
 
     def _in_items(self, target: Target, items: Iterable[Item]) -> Iterator[Hit]:

@@ -99,7 +99,7 @@ class ArchiveView:
         except SessionaryError as error:
             words = f"it cannot be restored from the archive: {error.message}"
             remedy = "`sessionary archive verify` names what is damaged"
-            return Problem("not_restored", Severity.lost_data, ref.locator, None, None, words, remedy)
+            return Problem.of_file("not_restored", Severity.lost_data, ref.locator, words, remedy)
         return None
 
     def missing(self) -> str | None:

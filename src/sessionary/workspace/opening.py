@@ -87,7 +87,7 @@ def resume_of(layout: Layout, summary: Summary, problems: list[Problem], fs: Fs)
     is_there = folder is not None and os.path.isabs(folder) and is_folder(fs, folder)
     concern = [one for one in problems if _concerns(one)]
     if words := _AFTER_RESUME.get(ref.kind):
-        concern.append(Problem("lost_after_resume", Severity.note, ref.locator, None, None, words, _KEEP))
+        concern.append(Problem.of_file("lost_after_resume", Severity.note, ref.locator, words, _KEEP))
     return Resume(command, folder, is_there, concern)
 
 

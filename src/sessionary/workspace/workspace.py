@@ -313,7 +313,7 @@ class Workspace(Sessions):
         if (why := weakness(self.home)) is not None:
             remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
             place = str(self.home)
-            found.append(Problem("weak_file_system", Severity.note, place, None, None, why, remedy))
+            found.append(Problem.of_file("weak_file_system", Severity.note, place, why, remedy))
         for layout in self.layouts:
             if isinstance(layout, ChecksHome):
                 found += layout.check_home()

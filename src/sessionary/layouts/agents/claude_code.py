@@ -154,7 +154,7 @@ class ClaudeCodeLayout(LogLayout):
         found = super().header(ref, fold)
         if folders := fold.fact("folders"):
             words = "the agent also worked in " + ", ".join(folders.split("\n"))
-            note = Problem("other_folders", Severity.note, ref.locator, None, None, words, "none needed")
+            note = Problem.of_file("other_folders", Severity.note, ref.locator, words, "none needed")
             found = replace(found, problems=[*found.problems, note])
         return found
 

@@ -201,7 +201,7 @@ def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
         count = types.total()
         words = f"{count:,} record{'' if count == 1 else 's'} of unknown types or shapes: {names}"
         remedy = "none needed; `sessionary show` prints them as they are"
-        yield Problem("unknown_shape", Severity.note, ref.locator, None, None, words, remedy)
+        yield Problem.of_file("unknown_shape", Severity.note, ref.locator, words, remedy)
 
 
 def is_large_image(source: dict[str, Any]) -> bool:
@@ -237,7 +237,7 @@ def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iter
             if f"{name}.jsonl" not in names and not {"subagents", "tool-results"}.isdisjoint(inside):
                 words = f"what is left of the session {name}: its own file is missing"
                 remedy = "none needed; the sessions of its sub-agents are read"
-                yield Problem("orphan_folder", Severity.note, path, None, None, words, remedy)
+                yield Problem.of_file("orphan_folder", Severity.note, path, words, remedy)
             below = f"{path}/subagents"
             sessions = set(agents(below)) if "subagents" in inside else set()
             for meta in _names(fs, below) if "subagents" in inside else ():
@@ -245,7 +245,7 @@ def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iter
                 if meta.endswith(".meta.json") and own not in sessions:
                     words = f"the description of a sub-agent whose session {own} is missing"
                     place = f"{below}/{meta}"
-                    yield Problem("orphan_meta", Severity.note, place, None, None, words, "none needed")
+                    yield Problem.of_file("orphan_meta", Severity.note, place, words, "none needed")
 
 
 def shared_folders(fs: Fs, root: str) -> Iterator[Problem]:
@@ -258,7 +258,7 @@ def shared_folders(fs: Fs, root: str) -> Iterator[Problem]:
             names = ", ".join(sorted(places)[:5]) + (", …" if len(places) > 5 else "")
             words = f"sessions of {len(places)} projects are in one folder: {names}; Claude Code lists them together"
             remedy = "none needed; Sessionary distinguishes them by the folder in their records"
-            yield Problem("shared_folder", Severity.note, folder, None, None, words, remedy)
+            yield Problem.of_file("shared_folder", Severity.note, folder, words, remedy)
 
 
 def _first_folder(fs: Fs, path: str) -> str | None:

@@ -426,7 +426,7 @@ class CodexLayout(AgentLayout):
                 yield note(path, hidden, "message", "of a page that was reverted")
         for path in self._known().copies.get(ref.session_id, ()):
             words = "another copy of this session is not read"
-            yield Problem("second_copy", Severity.note, path, None, None, words, "none needed")
+            yield Problem.of_file("second_copy", Severity.note, path, words, "none needed")
 
     def _dropped(self, pages: list[Page]) -> list[tuple[int, int]]:
         """The first and last numbers of the records of turns that were rolled back."""

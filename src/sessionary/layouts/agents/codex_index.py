@@ -57,7 +57,7 @@ class Index(NamedTuple):
             return
         words = f"Codex does not find this session: its database {self.database} {why}"
         remedy = "let Codex scan its folder again (`codex doctor`)"
-        yield Problem("not_indexed", Severity.stops_resume, ref.locator, None, None, words, remedy)
+        yield Problem.of_file("not_indexed", Severity.stops_resume, ref.locator, words, remedy)
 
     def other_provider(self, ref: SessionRef, stated: object) -> Iterator[Problem]:
         """A note if the database names another provider of the model than the rollout: the picker filters by it."""
@@ -72,7 +72,7 @@ class Index(NamedTuple):
         if self.database is not None and self.failure is not None:
             words = f"its titles are not read: {self.failure}"
             remedy = "none needed: the sessions are read without it"
-            yield Problem("unreadable_index", Severity.note, self.database, None, None, words, remedy)
+            yield Problem.of_file("unreadable_index", Severity.note, self.database, words, remedy)
 
 
 def index_of(fs: Fs, home: str) -> Index:

@@ -218,7 +218,7 @@ def note(path: str, count: int, unit: str, what: str) -> Problem:
     """A note on what is in a file and is not shown."""
     words = f"1 {unit} {what} is not shown" if count == 1 else f"{count:,} {unit}s {what} are not shown"
     remedy = "none needed; `sessionary show --branches` shows what was left"
-    return Problem("not_shown", Severity.note, path, None, None, words, remedy)
+    return Problem.of_file("not_shown", Severity.note, path, words, remedy)
 
 
 def _missing_parent(path: str, record: Record) -> Problem:

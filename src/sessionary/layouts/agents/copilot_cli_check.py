@@ -53,7 +53,6 @@ class CopilotCliCheck(LogCheck):
         super().__init__(ref)
         self._version, schema = _newest_schema(fs, home) or ("", None)
         self._validate = None if schema is None else _validator(schema)
-        self._refused: list[Problem] = []
         self._starts = False
 
     def stored(self, found: Record) -> None:
@@ -63,27 +62,23 @@ class CopilotCliCheck(LogCheck):
         if not isinstance(kind, str) or len(self._refused) == MOST_EVENTS:
             return
         if (why := envelope_fault(found.value)) is not None:
-            at = self._at(found, f"Copilot CLI refuses an event {kind}: {why}")
-            self._refused.append(Problem("bad_event", Severity.stops_resume, *at))
+            words = f"Copilot CLI refuses an event {kind}: {why}"
+            self.refuse(found, "bad_event", Severity.stops_resume, words)
         elif self._validate is not None and (why := self._validate(found.value)) is not None:
             words = f"an event {kind} fails the schema of Copilot CLI {self._version}: {why}"
-            self._refused.append(Problem("refused_event", Severity.stops_resume, *self._at(found, words)))
-
-    def _at(self, found: Record, words: str) -> tuple[str, int, int, str, str]:
-        """What a problem states of an event, behind its code and severity."""
-        return self.ref.locator, found.line, found.byte, words, mended_copy(self.ref)
+            self.refuse(found, "refused_event", Severity.stops_resume, words)
 
     def problems(self) -> Iterator[Problem]:
-        yield from super().problems()
         if not self._starts:
             words = "the events lack a session.start, without which Copilot CLI refuses the session"
-            at = (self.ref.locator, None, None, words, mended_copy(self.ref))
-            yield Problem("no_header", Severity.stops_resume, *at)
-        yield from self._refused
+            remedy = mended_copy(self.ref)
+            first = Problem.of_file("no_header", Severity.stops_resume, self.ref.locator, words, remedy)
+            self._refused.insert(0, first)
+        yield from super().problems()
         if self._version and self._validate is None:
             words = f"the events were not compared with the schema of Copilot CLI {self._version}"
             remedy = "install `sessionary[schema]`"
-            yield Problem("not_validated", Severity.note, self.ref.locator, None, None, words, remedy)
+            yield Problem.of_file("not_validated", Severity.note, self.ref.locator, words, remedy)
 
 
 def envelope_fault(event: dict[str, Any]) -> str | None:
@@ -131,14 +126,14 @@ def beside_problems(fs: Fs, ref: SessionRef) -> Iterator[Problem]:
         if (lock := _LOCK.fullmatch(name)) and not is_running(int(lock[1])):
             words = f"a lock of the process {lock[1]}, which is not running"
             remedy = "remove the lock if no Copilot CLI on another machine uses the session"
-            yield Problem("stale_lock", Severity.note, path, None, None, words, remedy)
+            yield Problem.of_file("stale_lock", Severity.note, path, words, remedy)
         elif name.endswith(".json"):
             try:
                 decode(read_bytes(fs, path) or b"{}")
             except (Undecodable, SessionaryError) as error:
                 words = f"the document cannot be read: {error}"
                 remedy = mended_copy(ref)
-                yield Problem("bad_document", Severity.hides_data, path, None, None, words, remedy)
+                yield Problem.of_file("bad_document", Severity.hides_data, path, words, remedy)
 
 
 def _newest_schema(fs: Fs, home: str) -> tuple[str, dict[str, Any]] | None:

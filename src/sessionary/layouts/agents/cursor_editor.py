@@ -402,11 +402,11 @@ def _costs(spent: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Us
 
 def _no_session(place: Place) -> Problem:
     words = "the session lacks its own row: the editor does not show it; its messages are in the order of their rows"
-    return Problem("no_session", Severity.hides_data, place.path or "", None, None, words)
+    return Problem.of_file("no_session", Severity.hides_data, place.path or "", words)
 
 
 def _note(path: str, count: int) -> Problem:
     words = f"{count:,} stored messages that the session does not list are not shown"
     words = "1 stored message that the session does not list is not shown" if count == 1 else words
     remedy = "none needed; `sessionary show --branches` shows them"
-    return Problem("not_shown", Severity.note, path, None, None, words, remedy)
+    return Problem.of_file("not_shown", Severity.note, path, words, remedy)

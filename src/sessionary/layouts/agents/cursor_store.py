@@ -293,7 +293,7 @@ def _model(stated: Any) -> str | None:
 
 def _no_root(path: str, words: str) -> Problem:
     words += "; all stored messages are shown, in the order in which they were stored"
-    return Problem("no_message_list", Severity.lost_data, path, None, None, words)
+    return Problem.of_file("no_message_list", Severity.lost_data, path, words)
 
 
 def _changed(name: str, data: bytes, place: Place) -> Problem | None:
@@ -301,11 +301,11 @@ def _changed(name: str, data: bytes, place: Place) -> Problem | None:
     if len(name) != 2 * _DIGEST or sha256(data).hexdigest() == name:
         return None
     words = "a record was changed after it was stored: its content does not have the hash that is its id"
-    return Problem("bad_hash", Severity.lost_data, place.path or "", None, None, words)
+    return Problem.of_file("bad_hash", Severity.lost_data, place.path or "", words)
 
 
 def _note(path: str, count: int) -> Problem:
     words = f"{count:,} stored records of former states of the conversation are not shown"
     words = "1 stored record of a former state of the conversation is not shown" if count == 1 else words
     remedy = "none needed; `sessionary show --branches` shows them"
-    return Problem("not_shown", Severity.note, path, None, None, words, remedy)
+    return Problem.of_file("not_shown", Severity.note, path, words, remedy)

@@ -20,7 +20,6 @@ class GeminiCheck(LogCheck):
     def __init__(self, ref: SessionRef) -> None:
         super().__init__(ref, versions=True)
         self._known: set[str] = set()
-        self._rewinds: list[Problem] = []
         self._stated: str | None = None
         self._number = 0
 
@@ -31,26 +30,22 @@ class GeminiCheck(LogCheck):
             self._stated = str(found.value["sessionId"])
         if kind_of(found.value) == "rewind" and (target := found.value["$rewindTo"]) not in self._known:
             words = f"a rewind to the message {target}, which is missing: Gemini CLI shows nothing before it"
-            at = (self.ref.locator, found.line, found.byte, words, mended_copy(self.ref))
-            self._rewinds.append(Problem("unknown_rewind", Severity.hides_data, *at))
+            self.refuse(found, "unknown_rewind", Severity.hides_data, words)
         self._known.update(key for key, _ in versions(found.value, self._number))
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from self._rewinds
         ref, stated = self.ref, self._stated
         if not self._number:
             words = "the file holds no record: Gemini CLI fails to resume by number while it is there"
-            yield Problem(
-                "empty_file", Severity.stops_resume, ref.locator, None, None, words, "remove the file"
-            )
+            yield Problem.of_file("empty_file", Severity.stops_resume, ref.locator, words, "remove the file")
         elif stated is None:
             words = "no record states the id of the session: Gemini CLI does not list it"
             remedy = mended_copy(ref)
-            yield Problem("no_header", Severity.stops_resume, ref.locator, None, None, words, remedy)
+            yield Problem.of_file("no_header", Severity.stops_resume, ref.locator, words, remedy)
         elif not stated.startswith(ref.session_id) and "/" not in stated and "/chats/session-" in ref.locator:
             words = f"its records state the id {stated} instead of that in the name of the file"
-            yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
+            yield Problem.of_file("id_mismatch", Severity.note, ref.locator, words, "none needed")
 
 
 def twins(ref: SessionRef, others: list[str]) -> Iterator[Problem]:
@@ -58,4 +53,4 @@ def twins(ref: SessionRef, others: list[str]) -> Iterator[Problem]:
     if others:
         words = f"{', '.join(others[:3])} has the same id in its name: Gemini CLI may resume or delete the wrong one"
         remedy = "`sessionary archive run` keeps a copy of both"
-        yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)
+        yield Problem.of_file("id_clash", Severity.stops_resume, ref.locator, words, remedy)

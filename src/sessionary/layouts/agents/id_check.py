@@ -21,7 +21,7 @@ def id_problems(ref: SessionRef, stated: str | None, *, is_there: bool) -> Itera
     if is_there:
         words += ", which another file has as well: the agent may continue the other one"
         remedy = mended_copy(ref)
-        yield Problem("id_clash", Severity.stops_resume, ref.locator, None, None, words, remedy)
+        yield Problem.of_file("id_clash", Severity.stops_resume, ref.locator, words, remedy)
     else:
         words += " instead of the name of the file"
-        yield Problem("id_mismatch", Severity.note, ref.locator, None, None, words, "none needed")
+        yield Problem.of_file("id_mismatch", Severity.note, ref.locator, words, "none needed")

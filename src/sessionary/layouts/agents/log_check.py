@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from sessionary.codec.seen import Duplicates
+from sessionary.layouts.files import mended_copy
 from sessionary.layouts.jsonl import Stored
 from sessionary.model import Message, Problem, Record, SessionRef, Severity, UsageEvent
 
@@ -24,6 +25,7 @@ class LogCheck:
         self._versions = versions
         self._seen = Duplicates(ref.locator)
         self._notes: list[Problem] = []
+        self._refused: list[Problem] = []
         self._count = 0
 
     def passing(self, stored: Iterable[Stored]) -> Iterator[Stored]:
@@ -41,14 +43,18 @@ class LogCheck:
             if self._count <= MOST_REPEATED:
                 self._notes.append(note)
 
+    def refuse(self, found: Record, code: str, severity: Severity, words: str) -> None:
+        """Report a record that a mended copy of the session lacks or corrects, behind the notes on repetitions."""
+        path, remedy = self.ref.locator, mended_copy(self.ref)
+        self._refused.append(Problem(code, severity, path, found.line, found.byte, words, remedy))
+
     def kept(self, found: Record, messages: Sequence[Message | UsageEvent]) -> None:
         """Take the next record of the conversation, in its last version, and the messages that it holds."""
 
     def problems(self) -> Iterator[Problem]:
-        """A note on each of the first records that repeat an earlier one, and on the number of the others."""
+        """A note on each of the first records that repeat an earlier one and on the number of the others; refusals."""
         yield from self._notes
         if self._count > MOST_REPEATED:
             words = f"{self._count - MOST_REPEATED:,} more records repeat earlier ones"
-            yield Problem(
-                "more_duplicates", Severity.note, self.ref.locator, None, None, words, "none needed"
-            )
+            yield Problem.of_file("more_duplicates", Severity.note, self.ref.locator, words, "none needed")
+        yield from self._refused

@@ -366,7 +366,7 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
     """Report what is in the file and is not shown."""
     for what, count in hidden.items():
         words = f"1 record {what} is not shown" if count == 1 else f"{count:,} records {what} are not shown"
-        yield Problem("not_shown", Severity.note, path, None, None, words, _SHOWS_THEM)
+        yield Problem.of_file("not_shown", Severity.note, path, words, _SHOWS_THEM)
 
 
 def _whole_messages(items: Iterator[Item], reading: Reading) -> Iterator[Item]:

@@ -11,7 +11,6 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
 from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 
@@ -39,7 +38,6 @@ class PiCheck(LogCheck):
         self._known: set[str] = set()
         self._stated: str | None = None
         self._is_first = True
-        self._refused: list[Problem] = []
 
     def stored(self, found: Record) -> None:
         super().stored(found)
@@ -49,21 +47,20 @@ class PiCheck(LogCheck):
             self._stated = text_or_none(entry.get("id"))
         elif is_first:
             words = "the file does not begin with a header: Pi does not open it"
-            self._refuse(found, "no_header", words)
+            self.refuse(found, "no_header", REFUSED["no_header"], words)
         self._known.update(filter(None, (text_or_none(entry.get("id")),)))
         role = message.get("role")
         if role in ("assistant", "toolResult") and not isinstance(message.get("content"), list):
             words = f"the content of a message of the role {role} is not a list: Pi fails on it"
-            self._refuse(found, "bad_content", words)
+            self.refuse(found, "bad_content", REFUSED["bad_content"], words)
         kept = text_or_none(entry.get("firstKeptEntryId"))
         if kind == "compaction" and kept is not None and kept not in self._known:
             words = f"the compaction keeps the entry {kept} and what follows, and that is missing"
-            self._refuse(found, "missing_entry", words)
+            self.refuse(found, "missing_entry", REFUSED["missing_entry"], words)
         self._tree.take(found)
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from self._refused
         yield from self._tree.problems()
         yield from id_problems(self.ref, self._stated, is_there=False)
 
@@ -72,7 +69,3 @@ class PiCheck(LogCheck):
         found = self._node(record)
         is_below_root = found is not None and found.parent in (self._root, self._stated)
         return replace(found, parent=None) if found and is_below_root else found
-
-    def _refuse(self, found: Record, code: str, words: str) -> None:
-        path, remedy = self.ref.locator, mended_copy(self.ref)
-        self._refused.append(Problem(code, REFUSED[code], path, found.line, found.byte, words, remedy))

@@ -43,7 +43,7 @@ class QwenCheck(LogCheck):
         path = self.ref.locator
         if self._managed:
             words = "a managed session: Qwen Code keeps records of it in another log, which is not read"
-            yield Problem("managed_session", Severity.note, path, None, None, words, "none needed")
+            yield Problem.of_file("managed_session", Severity.note, path, words, "none needed")
         if "/chats/" in path:
             beside = f"{os.path.dirname(path)}/{self._stated}.jsonl"
             yield from id_problems(self.ref, self._stated, is_there=is_file(self._fs, beside))

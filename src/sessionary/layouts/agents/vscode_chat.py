@@ -213,12 +213,12 @@ class VsCodeChatLayout(LogLayout):
         except SessionaryError as error:
             words = f"whether VS Code lists the session is unknown: {error.message}"
             remedy = "none needed: the session is read without it"
-            yield Problem("unreadable_index", Severity.note, database, None, None, words, remedy)
+            yield Problem.of_file("unreadable_index", Severity.note, database, words, remedy)
             return
         if ref.session_id not in _indexed(rows):
             words = f"VS Code does not list this session: its index in {database} lacks it"
             remedy = "none here: only VS Code writes its index; it keeps the newest 400 sessions of a folder"
-            yield Problem("not_indexed", Severity.hides_data, ref.locator, None, None, words, remedy)
+            yield Problem.of_file("not_indexed", Severity.hides_data, ref.locator, words, remedy)
 
     # -- reading
 
@@ -273,7 +273,7 @@ class VsCodeChatLayout(LogLayout):
         if said:
             words = "the chat is damaged; the messages of its transcript are not shown"
             remedy = "none needed; `sessionary show --branches` shows them"
-            yield Problem("not_shown", Severity.note, path, None, None, words, remedy)
+            yield Problem.of_file("not_shown", Severity.note, path, words, remedy)
         for item in self._events()._items(SessionRef(ref.kind, ref.session_id, path, ref.project), None):
             if said and isinstance(item, Message):
                 yield Aside(replace(item, usage=None))

@@ -29,7 +29,7 @@ SHOWN: dict[str, Severity] = dict.fromkeys(
 def session_gone(path: str) -> Problem:
     """The problem of a session whose head was remembered, and whose file is gone."""
     text = "the end of its chain was remembered, and the session is gone"
-    return Problem("missing_session", Severity.lost_data, path, None, None, text, "restore it from a backup")
+    return Problem.of_file("missing_session", Severity.lost_data, path, text, "restore it from a backup")
 
 
 def check_chain(fs: Fs, ref: SessionRef, kept: ChainHead | None) -> tuple[list[Problem], ChainHead | None]:
@@ -39,7 +39,7 @@ def check_chain(fs: Fs, ref: SessionRef, kept: ChainHead | None) -> tuple[list[P
              for code, line, byte, text in walk.records(fs, path, kept)]  # fmt: skip
     if not walk.chained and kept is None:
         text = "the session has no hash chain, so a change by others cannot be shown"
-        return [Problem("no_chain", Severity.note, path, None, None, text, None)], None
+        return [Problem.of_file("no_chain", Severity.note, path, text, None)], None
     if walk.head is None or found:
         return found, None
     return [], walk.head

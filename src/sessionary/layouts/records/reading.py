@@ -101,4 +101,4 @@ def _position(after: Cursor) -> tuple[Cursor, Survey]:
 
 def _gap(ref: SessionRef, first: int, last: int) -> Problem:
     words = f"record {first} is missing" if first == last else f"records {first} to {last} are missing"
-    return Problem("missing_records", Severity.lost_data, ref.locator, None, None, words, _NO_COPY)
+    return Problem.of_file("missing_records", Severity.lost_data, ref.locator, words, _NO_COPY)

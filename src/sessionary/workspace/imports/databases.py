@@ -134,7 +134,7 @@ def _value(database: Database, table: str, row: Any, stored: bytes | None) -> tu
         return (decode(stored or b"null"),)
     except Undecodable as error:
         words = f"row {row} of {table} is not JSON and was not imported: {error}"
-        return Problem("bad_row", Severity.lost_data, database.path, None, None, words)
+        return Problem.of_file("bad_row", Severity.lost_data, database.path, words)
 
 
 THREAD_TABLES = frozenset(("checkpoints", "writes"))

@@ -60,7 +60,7 @@ def _trajectory(trajectory: Document, path: str, name: str, parent: str | None) 
     for number, step in enumerate(trajectory["steps"], 1):
         if not isinstance(step, dict):
             words = f"step {number} of {total} is not an object"
-            yield Problem("bad_step", Severity.lost_data, path, None, None, words)
+            yield Problem.of_file("bad_step", Severity.lost_data, path, words)
             continue
         at_first = len(read)
         read += messages_of(step)
