@@ -63,10 +63,10 @@ class CopilotCliCheck(LogCheck):
             return
         if (why := envelope_fault(found.value)) is not None:
             words = f"Copilot CLI refuses an event {kind}: {why}"
-            self.refuse(found, "bad_event", Severity.stops_resume, words)
+            self.refuse("bad_event", Severity.stops_resume, found, words)
         elif self._validate is not None and (why := self._validate(found.value)) is not None:
             words = f"an event {kind} fails the schema of Copilot CLI {self._version}: {why}"
-            self.refuse(found, "refused_event", Severity.stops_resume, words)
+            self.refuse("refused_event", Severity.stops_resume, found, words)
 
     def problems(self) -> Iterator[Problem]:
         if not self._starts:

@@ -30,7 +30,7 @@ class GeminiCheck(LogCheck):
             self._stated = str(found.value["sessionId"])
         if kind_of(found.value) == "rewind" and (target := found.value["$rewindTo"]) not in self._known:
             words = f"a rewind to the message {target}, which is missing: Gemini CLI shows nothing before it"
-            self.refuse(found, "unknown_rewind", Severity.hides_data, words)
+            self.refuse("unknown_rewind", Severity.hides_data, found, words)
         self._known.update(key for key, _ in versions(found.value, self._number))
 
     def problems(self) -> Iterator[Problem]:

@@ -43,7 +43,7 @@ class LogCheck:
             if self._count <= MOST_REPEATED:
                 self._notes.append(note)
 
-    def refuse(self, found: Record, code: str, severity: Severity, words: str) -> None:
+    def refuse(self, code: str, severity: Severity, found: Record, words: str) -> None:
         """Report a record that a mended copy of the session lacks or corrects, behind the notes on repetitions."""
         path, remedy = self.ref.locator, mended_copy(self.ref)
         self._refused.append(Problem(code, severity, path, found.line, found.byte, words, remedy))

@@ -14,13 +14,6 @@ from sessionary.layouts.agents.tree_check import TreeCheck
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 
-REFUSED = {
-    "bad_content": Severity.stops_resume,
-    "missing_entry": Severity.hides_data,
-    "no_header": Severity.stops_resume,
-}
-"""Problems for which Pi refuses an entry, with the severity."""
-
 
 class PiCheck(LogCheck):
     """Findings of a check in the records of one session.
@@ -47,16 +40,16 @@ class PiCheck(LogCheck):
             self._stated = text_or_none(entry.get("id"))
         elif is_first:
             words = "the file does not begin with a header: Pi does not open it"
-            self.refuse(found, "no_header", REFUSED["no_header"], words)
+            self.refuse("no_header", Severity.stops_resume, found, words)
         self._known.update(filter(None, (text_or_none(entry.get("id")),)))
         role = message.get("role")
         if role in ("assistant", "toolResult") and not isinstance(message.get("content"), list):
             words = f"the content of a message of the role {role} is not a list: Pi fails on it"
-            self.refuse(found, "bad_content", REFUSED["bad_content"], words)
+            self.refuse("bad_content", Severity.stops_resume, found, words)
         kept = text_or_none(entry.get("firstKeptEntryId"))
         if kind == "compaction" and kept is not None and kept not in self._known:
             words = f"the compaction keeps the entry {kept} and what follows, and that is missing"
-            self.refuse(found, "missing_entry", REFUSED["missing_entry"], words)
+            self.refuse("missing_entry", Severity.hides_data, found, words)
         self._tree.take(found)
 
     def problems(self) -> Iterator[Problem]:
