@@ -1,7 +1,7 @@
 """Render a conversation: turns under rules, each tool call on one line, with the first and last lines of its result.
 
 Lines are produced while messages are read, so that the first turn of a huge session appears at once. A tool
-call waits for its result in a later message and is printed with it. If the agent goes on before, as while a
+call waits for its result in a later message and is printed with it. If the agent continues before that, as while a
 sub-agent works, the call is printed at once and again with its result. A call is marked that has no result when the
 user speaks again, or at the end.
 """

@@ -262,7 +262,7 @@ def _from_the_end(turns: Turns, messages: Iterable[Numbered]) -> Turns:
 
 
 def _print(head: Iterator[str], page: Iterator[str]) -> None:
-    first = next(page, None)  # if nothing can be shown, the error stands alone
+    first = next(page, None)  # if nothing can be shown, only the error is printed
     output.lines(head)
     for line in chain(() if first is None else (first,), page):
         output.line(line)

@@ -40,7 +40,7 @@ def lines(
         room: the width in cells; None: nothing is cut.
         stretch: the heading of the column that gets the rest of the width.
         keep_end: cut that column at its beginning.
-        drop: headings of columns that are left out, one after the other, while that column has less than `least` cells
+        drop: headings of columns that are left out, in this order, while that column has less than `least` cells
             and needs more.
         least: see `drop`.
     """

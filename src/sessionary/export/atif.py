@@ -1,6 +1,6 @@
 """ATIF 1.8, the Agent Trajectory Interchange Format of Harbor: one document, one step per line.
 
-A result stands in the step of its call, so the steps from the oldest open call on are held back, up to `WINDOW`. What
+A result is in the step of its call, so the steps from the oldest open call on are held back, up to `WINDOW`. What
 ATIF has no field for is under ``extra.sessionary``, so `sessionary import` reads back the same messages.
 """
 

@@ -114,7 +114,7 @@ class Layout(Protocol):
     ) -> Iterator[Item]:
         """The messages of the conversation in the order of the store, in one pass and bounded memory.
 
-        What cannot be read stands as a problem where it occurs, and what the store says of the session as a `Fact`.
+        What cannot be read is yielded as a problem where it occurs, and what the store says of the session as a `Fact`.
         The last item is the cursor from which a later call continues; there is none where that is not possible.
 
         Args:

@@ -45,11 +45,11 @@ class Merged(NamedTuple):
 def merge_fields(
     base: Mapping[str, Any], leading: Mapping[str, Any], other: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The leading version, with changes that only the other one has; new fields of that come last.
+    """The leading version, with the changes that only the other one has; its new fields come last.
 
     base: the common base; empty if unknown, and then no field counts as removed.
         leading: the version whose values win.
-        leading: the version whose value stands of what both have changed.
+        leading: the version whose values win where both have changed a field.
         other: the other version.
     """
     merged = dict(leading)

@@ -7,7 +7,7 @@ a database that is closed. So:
   reads a snapshot under the locks of SQLite.
 - Without one it is opened without locks, and the index of a `-wal` beside it is built in memory. A write in the
   meantime shows in the stats of the files: what was read is then discarded, and read again. A rollback journal that
-  is not empty is of a write that goes on, which is waited for, or of a program that died.
+  is not empty belongs to an unfinished write, which is waited for, or to a program that died.
 """
 
 from __future__ import annotations

@@ -26,29 +26,29 @@ class Policy(Enum):
     """Both continue a conversation: the session is split in two, and both are kept."""
 
     KEEP_BOTH = "both"
-    """One version stands, the other is kept beside it."""
+    """One version wins, the other is kept beside it."""
 
     IMMUTABLE = "once"
-    """The file is made once and never changed: what either side has is kept by both."""
+    """The file is made once and never changed: both sides keep what either has."""
 
     UNION = "union"
     """The lines of both are kept, in the order of their times."""
 
     LEDGER = "ledger"
-    """As UNION, but of the lines that have one key the earliest stands. One device alone writes it."""
+    """As UNION, but of the lines with equal keys only the earliest is kept. Only one device writes it."""
 
     FIELDS = "fields"
-    """The layout brings both together, field by field; see `SyncLayout.merged`."""
+    """The layout merges both, field by field; see `SyncLayout.merged`."""
 
     MANUAL = "person"
     """Only the user may decide: nothing is changed, and the conflict is reported."""
 
 
 class Rule(NamedTuple):
-    """How one file of a session is brought together with another version of it.
+    """How one file of a session is merged with another version of it.
 
     Attributes:
-        time: for `UNION` and `LEDGER`, the key of a line under which its time stands, in ISO 8601.
+        time: for `UNION` and `LEDGER`, the key of the time of a line, in ISO 8601.
         key: for `LEDGER`, the key of a line whose value no other line may have.
     """
 

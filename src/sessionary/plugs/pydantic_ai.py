@@ -229,7 +229,7 @@ _parent = Decoder(_Parent).decode
 def _history(state: State, head_id: str, limit: int | None) -> list[Any] | None:
     """The entries up to one; None if the conversation does not have it.
 
-    Where an entry was damaged, the history goes on with the one that was stored before it.
+    Where an entry was damaged, the history continues with the one that was stored before it.
     """
     number = state.keys.get(head_id)
     if number is None:

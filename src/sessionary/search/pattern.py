@@ -1,8 +1,8 @@
 r"""Regular expressions to search for, with the text that each of their matches contains.
 
 A pattern is matched against the texts of messages as they are stored, line breaks included; ``^`` and ``$`` match at
-lines. Most patterns contain words, and the byte search of `needle` looks for the longest of them. Only what stands
-outside of brackets and is neither repeated nor optional counts, and nothing at all beside an alternative.
+lines. Most patterns contain words, and the byte search of `needle` looks for the longest of them. Only words
+outside of brackets that are neither repeated nor optional count, and none beside an alternative.
 """
 
 from __future__ import annotations

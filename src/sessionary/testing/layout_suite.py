@@ -225,7 +225,7 @@ class LayoutTests(ABC):
         assert len(_texts(again)) == 7
 
     def test_reading_in_pieces_is_reading_as_a_whole(self, tmp_path: Path) -> None:
-        """Records are added, bytes change, the file is replaced or cut off: a reader that goes on sees the same."""
+        """Records are added, bytes change, the file is replaced or cut off: a reader that continues sees the same."""
         for seed in range(8):
             choose, home = Random(seed), tmp_path / str(seed)
             self.put_session(home, "one", [record(1)])

@@ -16,7 +16,7 @@ class Node(Struct, frozen=True, gc=False):
     Attributes:
         id: its id.
         parent: the id of the record before it.
-        speaks: the user or the agent speaks, so the conversation goes on from here.
+        speaks: the user or the agent speaks, so the conversation continues from here.
         stays: it belongs to its parent, as the result of a tool or a block of a response, and stays on the line with
             it.
         shown: it counts among those that are not shown, if it is off the line.

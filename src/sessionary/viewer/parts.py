@@ -65,7 +65,7 @@ def item_of(one: Numbered, at: int, limits: Limits = SHORT) -> dict[str, Any]:
 
 
 def problem_item(problem: Problem) -> dict[str, Any]:
-    """A problem that stands where it occurs."""
+    """A problem, at the place where it occurs."""
     return {"problem": problem.severity.name, "text": one_line(problem.message, 500), "line": problem.line}
 
 

@@ -57,7 +57,7 @@ def cut_ids(names: list[str], room: int) -> list[str]:
 def is_short_for(name: str, whole: str) -> bool:
     """True if a name is the beginning of an id, or its beginning and its end, as `cut_ids` makes them.
 
-    Between the two stands ``…``, or what it becomes where only ASCII can be printed or typed.
+    ``…`` separates the two, or its replacement where only ASCII can be printed or typed.
     """
     begin, end = (*re.split(r"…|~|\.\.\.", name, maxsplit=1), "")[:2]
     return whole.startswith(begin) and whole.endswith(end) and len(begin) + len(end) <= len(whole)

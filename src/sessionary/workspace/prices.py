@@ -193,7 +193,7 @@ def _own(path: str, data: bytes) -> PriceFile:
 
 
 def _spellings(name: str) -> list[str]:
-    """The names to look up, one after the other: with a vendor in front, without, and with a date in dashes."""
+    """The names to look up, in order: with a vendor in front, without, and with a date in dashes."""
     bare = name.rpartition("/")[2]
     found = [name, bare.rpartition("anthropic.")[2], bare]
     head, dash, day = bare.rpartition("-")

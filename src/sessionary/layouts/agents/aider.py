@@ -195,7 +195,7 @@ class AiderLayout(AgentLayout):
             return Header()  # reported by `read`
         now = self._now()
         updated, problems = last_change([("the newest message", fold.updated)], 0.0, now, path)
-        if chat.end >= found.st_size:  # only the last chat of a file goes on
+        if chat.end >= found.st_size:  # only the last chat of a file can grow
             changed = changed_at(now, found.st_mtime, found.st_ctime)
             updated = datetime.fromtimestamp(changed, UTC) if changed else updated
         return Header(updated=updated, size=chat.end - chat.begin, problems=problems)

@@ -1,6 +1,6 @@
 """Sessions that Claude Code moved to the background: their file repeats the records of another one, and names none.
 
-The process that goes on in the background writes all records anew, into a file beside the first one, and marks them
+The process that continues in the background writes all records anew, into a file beside the first one, and marks them
 with ``sessionKind``. What they cost counts in the other file.
 """
 

@@ -452,7 +452,7 @@ class CodexLayout(AgentLayout):
         return dropped
 
     def _mentions(self, path: str, word: bytes) -> bool:
-        """True if a word stands anywhere in a page; a page that begins as no record may hold it."""
+        """True if a word occurs anywhere in a page; a page that does not begin as a record may hold it."""
         from stringzilla import find
 
         if not self._is_compressed(path):

@@ -32,7 +32,7 @@ class Lines(Struct, array_like=True):
     recent: dict[int, None] = field(default_factory=dict)
 
     def repeats(self, record: Record) -> bool:
-        """True if the same line stands shortly before."""
+        """True if the same line occurred shortly before."""
         if "timestamp" not in record.value:
             return False
         recent, mark = self.recent, mark_of(record.raw)

@@ -1,7 +1,7 @@
 """The messages of Cursor, from records with a role and a content, as its transcripts and its chat stores have them.
 
-What the user wrote stands in ``<user_query>``; around it the program puts what it knows of the machine, the project
-and the rules. Encryption keys are masked in every record.
+The text of the user is in ``<user_query>``; around it the program adds facts of the machine, the project and the
+rules. Encryption keys are masked in every record.
 """
 
 from __future__ import annotations

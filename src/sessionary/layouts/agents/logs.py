@@ -370,7 +370,7 @@ def _notes(path: str, hidden: Counter[str]) -> Iterator[Problem]:
 
 
 def _whole_messages(items: Iterator[Item], reading: Reading) -> Iterator[Item]:
-    """The items, with consecutive messages of one id joined to one, which stands where the first does."""
+    """The items, with consecutive messages of one id joined to one, in the place of the first."""
     pending: Message | Aside | None = None
     last: Message | None = None
     behind: list[Item] = []

@@ -73,7 +73,7 @@ class _Messages(Struct):
 class _Tables(Struct):
     """Where one generation keeps its sessions and messages, and the columns of the sessions that are there.
 
-    A session that version 1 began goes on in the messages of version 2, without a row in the sessions of version 2.
+    A session that version 1 began continues in the messages of version 2, without a row in the sessions of version 2.
     """
 
     session: str

@@ -1,7 +1,7 @@
 """The sessions of Pi: `sessions/<folder>/<time>_<id>.jsonl` below `~/.pi/agent`. Read-only.
 
-The first line is a header. The others are entries of a tree by ``id`` and ``parentId``: the last one is where the
-conversation stands, and whatever branches off its line was left. Files of version 1 have no ids and are linear.
+The first line is a header. The others are entries of a tree by ``id`` and ``parentId``: the last one is the end of the
+conversation, and whatever branches off its line was left. Files of version 1 have no ids and are linear.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def is_kept(message: Mapping[str, Any]) -> bool:
 def clean_dict(message: dict[str, Any]) -> dict[str, Any]:
     """The message in its stored form: a new dict that holds everything the message holds.
 
-    `sessionary.codec.sanitize` has the forms. Beside a ``thinking_block``, which the original drops, stands its text
-    as ``thinking_text``, which is what the original keeps of it.
+    `sessionary.codec.sanitize` has the forms. A ``thinking_block``, which the original drops, is kept; its
+    text, all that the original keeps of it, is also stored as ``thinking_text``.
     """
     clean: dict[str, Any] = sanitize(message)
     if "thinking_block" in message and "thinking_text" not in clean:

@@ -133,7 +133,7 @@ class BrainstormLayout:
         except (Corrupt, SchemaError, Unsupported):
             return
         text = as_text(data)
-        at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark stands before the text
+        at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark precedes the text
         for node, name, value in _items(root, session) if isinstance(session, dict) else ():
             start = node.start_mark.index
             if start < at_char:

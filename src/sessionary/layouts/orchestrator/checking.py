@@ -209,7 +209,7 @@ def active_task_problems(
 
 
 def _backward_operations(history: History) -> Iterator[Problem]:
-    """Our operations are made one after the other under the lock: their times never decrease."""
+    """Our operations run one at a time under the lock: their times never decrease."""
     later: str | None = None
     for entry in operations_back(reversed(history.values)):
         if later is not None and entry["timestamp"] >= later:

@@ -4,8 +4,9 @@ A session is one JSON Lines file that only grows. Each record is one line and on
 or not at all. A writer takes the lock of the session, reads what others have added, decides on that state, appends one
 record and releases the lock; the flush follows. So a decision is never made on a state that is not the newest.
 
-Replaying a long session would cost more than what stands in it. Then a snapshot is appended: the tables, and where the
-lines lie whose items stand. Every later record names the offset of the last snapshot, so a reader starts there.
+Replaying a long session would cost more than reading its current items. Then a snapshot is appended: the tables, and
+the offsets of the lines with current items. Every later record names the offset of the last snapshot, so a reader
+starts there.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from sessionary.transcript.ranges import spans_of
 Result = TypeVar("Result")
 
 SNAPSHOT_AFTER = 1 << 22
-"""Bytes that a replay reads beyond twice what stands, before a snapshot is written."""
+"""Bytes that a replay reads beyond twice the current items, before a snapshot is written."""
 LOCK_SUFFIX = ".lock"
 _TAIL = 1 << 16
 _SEAM = 1 << 9
@@ -330,7 +331,7 @@ class RecordJournal:
         return self._end - max(self._snapshot, 0)
 
     def _add_snapshot(self, found: os.stat_result | None) -> None:
-        """Append a snapshot, if a replay reads much more than what stands."""
+        """Append a snapshot, if a replay reads much more than the current items."""
         state = self._state
         standing = [len(bytes(one)) for one in state.items.values()]
         standing += [len(bytes(one)) for table in state.tables.values() for one in table.values()]

@@ -1,7 +1,7 @@
 """The state that the sessions of an application or a user of Google ADK share, for sync: a journal of values alone.
 
-Where two machines changed it, both stand: the records that only one has come behind those of the other, and of a key
-that both have changed the later value stands. Pure, except for `states_in`.
+Where two machines changed it, the changes of both are kept: the records that only one has come behind those of the
+other, and for a key that both have changed the later value wins. Pure, except for `states_in`.
 """
 
 from __future__ import annotations

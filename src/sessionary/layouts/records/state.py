@@ -136,7 +136,7 @@ class State:
         self.tables = {}
 
     def find(self, item: bytes) -> int | None:
-        """The number of the last item that stands and is stored as these bytes; None if there is none."""
+        """The number of the last current item that is stored as these bytes; None if there is none."""
         for number in range(self._placed, self.next_item):
             if (found := self.items.get(number)) is not None:
                 self._places[hash(bytes(found))] = number

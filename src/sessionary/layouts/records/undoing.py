@@ -133,7 +133,7 @@ def _around(fs: Fs, path: str, number: int) -> tuple[State, frozenset[int]]:
 
 
 def back_to(before: State, now: State, cause: Mapping[str, Any]) -> Change:
-    """A change by which what stands now becomes what stood before, in its order."""
+    """The change that turns the current items back into the earlier ones, in their order."""
     kept = set[int]()
     for number in before.items:
         if number not in now.items:
