@@ -109,7 +109,8 @@ def export_command(
     ]
     if place == _PRINTED:
         for line in exports[0]:
-            output.raw(line[:-1])
+            output.raw(line, end=b"")
+            del line  # it may be long, and the next one is made before it would be replaced
         return _report(exports, [])
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
     _save(exports, files, force=force)

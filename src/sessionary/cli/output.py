@@ -67,13 +67,14 @@ def lines(texts: Iterable[str]) -> None:
         _write(_result(), "\n".join(some))
 
 
-def raw(stored: bytes) -> None:
+def raw(stored: bytes, *, end: bytes = b"\n") -> None:
     """One line of the result, with its stored bytes."""
     with refusals():
         if (buffer := getattr(sys.stdout, "buffer", None)) is not None:
-            buffer.write(stored + b"\n")
+            buffer.write(stored)
+            buffer.write(end)
         else:
-            sys.stdout.write(stored.decode(errors="backslashreplace") + "\n")
+            sys.stdout.write((stored + end).decode(errors="backslashreplace"))
 
 
 def flush() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sessionary.export.documents import json_text, of_head, of_message
 from sessionary.export.losses import Report
@@ -12,11 +13,11 @@ from sessionary.transcript.typed import Numbered
 
 def write(steps: Steps, report: Report) -> Iterator[str]:
     """The lines; see `Write`."""
-    sessions: list[str] = []
+    sessions: list[dict[str, Any]] = []
     for step in steps:
         if isinstance(step, Begin):
-            sessions.append(json_text({"session": of_head(step.head)})[:-1])
+            sessions.append(of_head(step.head))
         elif isinstance(step, End):
             sessions.pop()
         elif isinstance(step, Numbered):
-            yield f"{sessions[-1]}, {json_text(of_message(step))[1:]}"
+            yield json_text({"session": sessions[-1], **of_message(step)})

@@ -61,8 +61,7 @@ class Export:
             Unsupported: at the end, with `strict`: something could not be carried.
             NotFound, StorageFailed: the session is gone, or cannot be read.
         """
-        for line in self._lines:
-            yield line.encode() + b"\n"
+        yield from map(_encoded, self._lines)  # a loop would keep a long line while the next one is made
         if self._strict and self.report.losses:
             raise self._incomplete()
 
@@ -99,6 +98,10 @@ class Export:
             details={"losses": [loss.as_dict() for loss in losses], "faults": faults},
             hint="export without --strict",
         )
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode() + b"\n"
 
 
 def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
