@@ -154,7 +154,7 @@ def _print_views(views: Iterable[View], paths: list[str] | None) -> None:
 
 def _value(value: Any) -> str:
     """A value on one line; a long one is cut, with its length."""
-    text = value if isinstance(value, str) else codec.encode_line(value).decode().rstrip("\n")
+    text = value if isinstance(value, str) else codec.reencode_line(value).decode().rstrip("\n")
     rest = len(text) - VALUE
     return one_line(text[:VALUE]) + (f"… ({rest:,} more characters)" if rest > 0 else "")
 

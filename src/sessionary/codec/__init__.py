@@ -2,6 +2,7 @@
 
 sanitize        any Python value          -> JSON-able value  (see the table in its module)
 encode_line     JSON-able value           -> one line         encode_document: -> a whole file
+reencode_line   value of `decode`         -> one line         reencode_document: -> a whole file; NaN as text
 decode          one line or file          -> value, or Undecodable; decode_object: -> dict, or None
 object_lines    JSON lines                -> their number, if each is plainly one object
 read_lines      a whole JSON Lines file   -> Reading: records, and the problems between them
@@ -16,7 +17,7 @@ lines).
 
 from sessionary.codec.damage import split_glued
 from sessionary.codec.decode import Undecodable, decode, decode_object, original_accepts
-from sessionary.codec.encode import encode_document, encode_line
+from sessionary.codec.encode import encode_document, encode_line, reencode_document, reencode_line
 from sessionary.codec.lines import Reading, object_lines, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
 from sessionary.codec.sanitize import sanitize
@@ -38,6 +39,8 @@ __all__ = [
     "original_accepts",
     "problem",
     "read_lines",
+    "reencode_document",
+    "reencode_line",
     "sanitize",
     "snapshot",
     "split_glued",

@@ -16,6 +16,8 @@ from typing import Any, Final
 import msgspec
 from stringzilla import find
 
+from sessionary.codec.sanitize import sanitize
+
 _encode = msgspec.json.Encoder().encode
 _space_out = msgspec.json.format
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -28,7 +30,8 @@ def encode_line(value: Any) -> bytes:
     """Encode one line of a JSON Lines file, without its newline.
 
     Args:
-        value: a result of `sanitize`. Other values may be refused, or encoded differently.
+        value: a result of `sanitize`. Other values may be refused, or encoded differently; a result of `decode` may
+            hold NaN, which would become null: use `reencode_line`.
     """
     try:
         line = _space_out(_encode(value), indent=0)
@@ -46,6 +49,25 @@ def encode_document(value: Any) -> bytes:
         indented = json.dumps(value, ensure_ascii=False, indent=2)
         text = indented.encode("utf-8", "backslashreplace")
     return text if text.isascii() else _escape_line_ends(text)
+
+
+def reencode_line(value: Any) -> bytes:
+    """Encode a result of `decode` as one line. NaN and infinities become text; then deep values do too."""
+    return encode_line(_finite(value))
+
+
+def reencode_document(value: Any) -> bytes:
+    """Encode a result of `decode` as a whole file. NaN and infinities become text; then deep values do too."""
+    return encode_document(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    """The value itself; sanitised if it holds NaN or an infinity, which other programs write and `decode` accepts."""
+    try:
+        _dumps(value)
+    except ValueError:
+        return sanitize(value)
+    return value
 
 
 def _escape_line_ends(text: bytes) -> bytes:

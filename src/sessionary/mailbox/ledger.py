@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.codec import Undecodable, decode, encode_line, reencode_line
 from sessionary.codec.damage import replaced
 from sessionary.codec.decode import REFUSED
 from sessionary.disk import atomic
@@ -177,7 +177,7 @@ class Ledger:
     def _readable(self, line: bytes) -> bytes | None:
         """A damaged line with U+FFFD in place of its bad bytes; None if that is not a record, or already known."""
         record = replaced(line)
-        return None if record is None or record.get("breadcrumb_id") in self.ids else encode_line(record)
+        return None if record is None or record.get("breadcrumb_id") in self.ids else reencode_line(record)
 
     def settle(self) -> None:
         """Flush lines of other processes, which may have died before their flush.

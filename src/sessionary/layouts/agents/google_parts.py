@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sessionary.codec import encode_line
+from sessionary.codec import reencode_line
 from sessionary.layouts.agents.fields import count_of, object_of, text_or_none
 from sessionary.model import Other, Part, Text, Thinking, ToolCall, ToolResult, Usage
 
@@ -64,7 +64,7 @@ def result_text(result: Any) -> str:
 
 def json_text(value: Any) -> str:
     """A value as JSON; nothing for None."""
-    return "" if value is None else encode_line(value).decode("utf-8", "replace")
+    return "" if value is None else reencode_line(value).decode("utf-8", "replace")
 
 
 def usage_of(prompt: Any, output: Any, cached: Any, thoughts: Any, tool: Any, total: Any) -> Usage:

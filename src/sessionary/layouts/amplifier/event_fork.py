@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sessionary.codec import decode_object, encode_line
+from sessionary.codec import decode_object, encode_line, reencode_line
 from sessionary.disk.line_reader import LineFile
 from sessionary.layouts.amplifier.event_cut import EventCut
 
@@ -112,7 +112,7 @@ class ForkedEvents:
     def _anew(self, raw: bytes) -> bytes:
         """A line with another key order, rewritten; one that is not an event stays unchanged."""
         value = decode_object(raw)
-        return raw if value is None else encode_line(value | self._ids) + b"\n"
+        return raw if value is None else reencode_line(value | self._ids) + b"\n"
 
 
 _NEWLINE = 0x0A

@@ -22,7 +22,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from sessionary.codec import encode_document, encode_line
+from sessionary.codec import encode_document, reencode_line
 from sessionary.disk import atomic
 from sessionary.disk.fs import (
     OS_FS,
@@ -258,7 +258,7 @@ def _chosen(turns: int, turn: int | None, folder: str) -> int:
 def _lines_of(kept: Sequence[dict[str, Any]], stored: StoredTranscript) -> list[bytes]:
     """Messages of the parent keep the bytes of their lines."""
     raws = {id(value): raw for value, raw in zip(stored.values, stored.raws, strict=True)}
-    return [raws.get(id(message)) or encode_line(message) for message in kept]
+    return [raws.get(id(message)) or reencode_line(message) for message in kept]
 
 
 def _build(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sessionary.codec import encode_document
+from sessionary.codec import reencode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, is_there, names_in
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound
@@ -302,7 +302,7 @@ def _put_right(session: Session, working_dir: str) -> None:
     stored = read_metadata(session.fs, session.folder, recovery_time="", to_write=True)
     if stored.data is None or not stored.readable or stored.value.get(_WORKING_DIR) == working_dir:
         return
-    document = encode_document({**stored.value, _WORKING_DIR: working_dir})
+    document = reencode_document({**stored.value, _WORKING_DIR: working_dir})
     session.write_metadata(os.path.join(session.folder, METADATA), document, readable=True, durable=True)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.codec import decode_object, encode_document, encode_line, read_lines
+from sessionary.codec import decode_object, read_lines, reencode_document, reencode_line
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
@@ -283,7 +283,7 @@ def _lines_of(messages: Sequence[Any], salvaged: Salvaged, now: Clock) -> list[b
         line = raws.get(id(message))
         if line is None:
             made = message if stored is not None else {**message, "timestamp": time or stamp(now())}
-            line = encode_line(made)
+            line = reencode_line(made)
         lines.append(line)
         time = stored if stored is not None and parse_time(stored) else time
     return lines
@@ -297,11 +297,11 @@ def _metadata(session: Session, now: Clock) -> tuple[bytes | None, str | None, l
     if not problems:
         return None, None, []
     if stored.data is not None and not any(one.code == "recovered_metadata" for one in problems):
-        return encode_document(stored.value), "conflict", problems  # the fields of both sides
+        return reencode_document(stored.value), "conflict", problems  # the fields of both sides
     backup = read_bytes(fs, path + BACKUP) or b""
     if decode_object(backup) is not None:
         return backup, "backup", problems
-    return encode_document(stored.value), "nothing", problems
+    return reencode_document(stored.value), "nothing", problems
 
 
 def _torn_event(session: Session) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sessionary.codec import encode_document, read_lines
+from sessionary.codec import read_lines, reencode_document
 from sessionary.disk.fs import OS_FS, Fs, stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.transaction import Cut, Whole
@@ -187,7 +187,7 @@ def _with_turn_count(session: Session, turns: int) -> bytes | None:
     count = stored.value.get("turn_count")
     if not stored.readable or stored.data is None or count is None or count == turns:
         return None
-    return encode_document({**stored.value, "turn_count": turns})
+    return reencode_document({**stored.value, "turn_count": turns})
 
 
 def _cut(fs: Fs, path: str, cut: EventCut) -> Cut:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sessionary.codec import Reading, Undecodable, decode, encode_line, read_lines, split_glued
+from sessionary.codec import Reading, Undecodable, decode, read_lines, reencode_line, split_glued
 from sessionary.codec.conflicts import conflicts, is_marker
 from sessionary.codec.damage import MAX_JOINED_LINES, bad_bytes, joined_record, lenient, replaced
 from sessionary.codec.decode import BOM
@@ -198,7 +198,7 @@ def _is_damaged(line: bytes, whole: bytes) -> bool:
 
 def _written_anew(line: bytes) -> bytes:
     try:
-        return encode_line(decode(line))
+        return reencode_line(decode(line))
     except (Undecodable, ValueError):
         return line
 
@@ -267,7 +267,7 @@ def _worked(stretch: _Stretch, replace_bad: bool) -> Iterator[tuple[int, str, li
         elif (whole := _record(line)) is not None:
             yield number, _refusal(line), [whole], b"", 0
         elif replace_bad and (saved := replaced(line)) is not None:
-            yield number, REPLACED, [(encode_line(saved), saved)], line, 0
+            yield number, REPLACED, [(reencode_line(saved), saved)], line, 0
         else:
             read = [(span, _record(line[slice(*span)])) for span in split_glued(line)]
             records = [record for _, record in read if record is not None]
@@ -301,7 +301,7 @@ def _record(piece: bytes) -> Message | None:
         value, strict = lenient(piece), False
     if not isinstance(value, dict):
         return None
-    return (piece if strict else encode_line(value)), value
+    return (piece if strict else reencode_line(value)), value
 
 
 def _listed(line: bytes) -> list[Message] | None:
@@ -314,7 +314,7 @@ def _listed(line: bytes) -> list[Message] | None:
         return None
     if not all(isinstance(item, dict) and "role" in item for item in value):
         return None
-    return [(encode_line(item), item) for item in value]
+    return [(reencode_line(item), item) for item in value]
 
 
 def _rest(line: bytes, spans: Sequence[tuple[int, int]]) -> bytes:

@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sessionary.codec import decode_object, encode_document, for_strict_reader, read_lines, sanitize
+from sessionary.codec import (
+    decode_object,
+    encode_document,
+    for_strict_reader,
+    read_lines,
+    reencode_document,
+    sanitize,
+)
 from sessionary.codec.problems import text_problems
 from sessionary.codec.snapshot import same
 from sessionary.disk import atomic
@@ -103,7 +110,7 @@ class AmplifierSyncLayout(AmplifierLayout, SyncLayout):
             return  # unreadable metadata stays unchanged; a label that matches was set before
         stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         label = {"session_id": ref.session_id, "parent_id": parent, "forked_at": stamp}
-        document = encode_document({**stored.value, **label})
+        document = reencode_document({**stored.value, **label})
         path = os.path.join(ref.locator, METADATA)
         atomic.replace(path, (document,), fs=self._fs, backup=path + BACKUP)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sessionary.codec import encode_line
+from sessionary.codec import reencode_line
 from sessionary.layouts.maestro.costs import tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.times import parse_time
@@ -68,5 +68,5 @@ def _call(call_id: str, call: dict[str, Any]) -> ToolCall:
 def _result(call_id: str, call: dict[str, Any]) -> ToolResult:
     error = call.get("error")
     value = call.get("result") if error is None else error
-    text = value if isinstance(value, str) or value is None else encode_line(value).decode()
+    text = value if isinstance(value, str) or value is None else reencode_line(value).decode()
     return ToolResult(call_id, text, error is not None)

@@ -211,7 +211,13 @@ def checked(session: WorkSession) -> dict[str, Any]:
 
 def _base(session: WorkSession) -> dict[str, Any]:
     """The document as loaded; empty if the session was created in memory."""
-    return document_of(session_of(decode(session.baseline))) if session.baseline else {}
+    return _document_in(session.baseline) if session.baseline else {}
+
+
+def _document_in(data: bytes) -> dict[str, Any]:
+    """The document in the bytes of a session.json, sanitised as that of `checked`, so that NaN is not a change."""
+    document: dict[str, Any] = sanitize(document_of(session_of(decode(data))))
+    return document
 
 
 def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
@@ -220,7 +226,7 @@ def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        return document_of(session_of(decode(data)))
+        return _document_in(data)
     except Undecodable:
         atomic.quarantine(path, "corrupt", fs=fs)
         return None
