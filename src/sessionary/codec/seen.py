@@ -29,10 +29,7 @@ class Seen(Struct, array_like=True):
             digest: 8 bytes of a hash.
             number: at most 5 bytes.
         """
-        held = self.buckets.get(bucket := digest[0] << 2 | digest[1] >> 6)
-        if held is None:
-            self.buckets[bucket] = bytearray(digest + number.to_bytes(_NUMBER, "big"))
-            return None
+        held = self.buckets.setdefault(digest[0] << 2 | digest[1] >> 6, bytearray())
         first = _number(held, digest) if digest in held else None
         if first is None:
             held += digest + number.to_bytes(_NUMBER, "big")

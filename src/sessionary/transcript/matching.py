@@ -6,7 +6,7 @@ without a call, and a hash of each id; so it needs a few bytes per call, and its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -95,11 +95,8 @@ class Matcher(Struct, array_like=True):
             results: it may contain results.
             more: it has content besides results; a result after it is not in place.
         """
-        run, calls = self.run if results else -1, False
-        for part in found:
-            if isinstance(part, Call):
-                run, calls = -1, True
-                break
+        calls = Call in map(type, found)
+        run = self.run if results and not calls else -1
         self.run = index if calls else -1 if more else run
         if not found:
             return NOTHING
@@ -171,7 +168,7 @@ def match(messages: Sequence[Any]) -> Matching:
     matcher, found = Matcher(), Matching()
     pairs: list[Pair] = []
     for index, message in enumerate(messages):
-        here = list(parts_of(message, index))
+        here = parts_of(message, index)
         results = isinstance(message, Mapping) and bears_results(message)
         before = matcher.run
         taken = matcher.take(index, here, results=results, more=results and holds_more(message))
@@ -193,7 +190,7 @@ def unanswered(messages: Sequence[Any]) -> list[str]:
     """Return the ids of tool calls that no later message answers, in call order."""
     matcher = Matcher()
     for index, message in enumerate(messages):
-        matcher.take(index, list(parts_of(message, index)), results=False, more=False)
+        matcher.take(index, parts_of(message, index), results=False, more=False)
     waiting = in_order(call for calls in matcher.waiting.values() for call in calls)
     return list(dict.fromkeys(call.call_id for call in waiting))
 
@@ -203,16 +200,18 @@ def in_order(calls: Iterable[Call]) -> list[Call]:
     return sorted(calls, key=lambda call: call.index)
 
 
-def parts_of(message: Any, index: int) -> Iterator[Call | Answer]:
-    """Yield the calls and answers of one stored message in order."""
-    if not isinstance(message, Mapping):
-        return
+def parts_of(message: Any, index: int) -> list[Call | Answer]:
+    """Return the calls and answers of one stored message in order."""
+    found: list[Call | Answer] = []
+    if type(message) is not dict and not isinstance(message, Mapping):
+        return found
     seen: dict[str, int] = {}
     for block, part in parts(message):
         if isinstance(part, ToolResult) and part.call_id is not None:
-            yield Answer(index, block, part.call_id)
+            found.append(Answer(index, block, part.call_id))
         elif isinstance(part, ToolCall) and part.call_id is not None:
             name = None if part.name == UNNAMED else part.name
             nth = seen.get(part.call_id, 0)
-            yield Call(index, part.call_id, nth, name)
+            found.append(Call(index, part.call_id, nth, name))
             seen[part.call_id] = nth + 1
+    return found

@@ -239,7 +239,7 @@ def _is_all_of(message: Message, group: list[tuple[Call, Answer]]) -> bool:
     """True if the message consists of exactly these answers, and all belong to the same call message."""
     if is_result(message):
         return True
-    size = max(len(listed(message.get("content"))), len(list(parts_of(message, 0))))
+    size = max(len(listed(message.get("content"))), len(parts_of(message, 0)))
     one_target = len({call.index for call, _answer in group}) == 1
     return one_target and size == len(group) and bears_results(message)
 

@@ -40,12 +40,17 @@ def slice_to_turn(
     Raises:
         Invalid: unknown turn or rule, or an open call where the rule is ``error``. A ValueError.
     """
+    kept = messages[: slice_end(messages, turn, every_user=every_user)]
+    return without_orphans(list(kept), handle_orphaned_tools)
+
+
+def without_orphans(kept: list[Any], handle_orphaned_tools: str) -> list[Any]:
+    """Treat the calls without a result as `slice_to_turn`; without any, return the same list. Raises Invalid."""
     if handle_orphaned_tools not in _RULES:
         raise Invalid(
             f"Unknown handle_orphaned_tools value: {handle_orphaned_tools!r}",
             hint="use 'complete', 'remove' or 'error'",
         )
-    kept = list(messages[: slice_end(messages, turn, every_user=every_user)])
     if not unanswered(kept):
         return kept
     matching = match(kept)

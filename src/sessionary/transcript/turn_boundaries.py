@@ -31,7 +31,7 @@ def boundaries(messages: Sequence[Any], *, every_user: bool = False) -> list[int
     return [
         index
         for index, message in enumerate(messages)
-        if isinstance(message, Mapping)
+        if (type(message) is dict or isinstance(message, Mapping))
         and message.get("role") == "user"
         and (every_user or is_real_user(message))
     ]

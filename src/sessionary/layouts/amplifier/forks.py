@@ -48,7 +48,7 @@ from sessionary.layouts.amplifier.transactions import Clock, operating, utc_now
 from sessionary.model import Problem
 from sessionary.transcript.matching import unanswered
 from sessionary.transcript.messages import text_of
-from sessionary.transcript.slicing import slice_to_turn
+from sessionary.transcript.slicing import slice_to_turn, without_orphans
 from sessionary.transcript.turn_boundaries import boundaries
 
 BUILDING = ".fork-"
@@ -238,8 +238,8 @@ def _plan(fs: Fs, folder: str, turn: int | None, orphans: str) -> _Plan:
     messages = stored.values
     starts = boundaries(messages)
     chosen = _chosen(len(starts), turn, folder)
-    kept = slice_to_turn(messages, chosen, orphans)  # type: ignore[arg-type]
     end = starts[chosen] if chosen < len(starts) else len(messages)
+    kept = without_orphans(messages[:end], orphans)
     found = TurnCut(len(starts), -1, end, messages[starts[chosen - 1] : end], messages[end:])
     data = b"\n".join([*_lines_of(kept, stored), b""])
     return _Plan(id_of(folder, metadata), chosen, metadata, data, len(kept), found, stored.problems)
@@ -257,7 +257,7 @@ def _chosen(turns: int, turn: int | None, folder: str) -> int:
 
 def _lines_of(kept: Sequence[dict[str, Any]], stored: StoredTranscript) -> list[bytes]:
     """Messages of the parent keep the bytes of their lines."""
-    raws = {id(value): raw for value, raw in zip(stored.values, stored.raws, strict=True)}
+    raws = dict(zip(map(id, stored.values), stored.raws, strict=True))
     return [raws.get(id(message)) or reencode_line(message) for message in kept]
 
 
