@@ -221,10 +221,8 @@ class Archive:
         """
         entries = self.entries()
         ids = [one.session_id for one in entries]
-        cut = (
-            one for one in ids if is_short_for(word.casefold(), one.casefold())
-        )  # as a narrow list shows it
-        named = set(ids_named(word, ids) or cut)
+        short = word.casefold()  # as a narrow list shows it
+        named = set(ids_named(word, ids) or (one for one in ids if is_short_for(short, one.casefold())))
         found = [one for one in entries if one.session_id in named]
         if len(found) == 1:
             return found[0]
