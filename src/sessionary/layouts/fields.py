@@ -47,8 +47,8 @@ def merge_fields(
 ) -> dict[str, Any]:
     """The leading version, with the changes that only the other one has; its new fields come last.
 
-    base: the common base; empty if unknown, and then no field counts as removed.
-        leading: the version whose values win.
+    Args:
+        base: the common base; empty if unknown, and then no field counts as removed.
         leading: the version whose values win where both have changed a field.
         other: the other version.
     """

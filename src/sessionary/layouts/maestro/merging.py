@@ -22,8 +22,8 @@ _ABSENT: Final = object()
 def merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document to write.
 
-    base: the document as loaded; empty if the caller created the session in memory.
-        mine: the document that the caller wants to store.
+    Args:
+        base: the document as loaded; empty if the caller created the session in memory.
         mine: the document as the caller wants it.
         theirs: the stored document.
     """

@@ -166,7 +166,8 @@ BROKEN = frozenset({
 class Mended(NamedTuple):
     """A rewritten history.
 
-    lines: the lines, each with its newline.
+    Attributes:
+        lines: the lines, each with its newline.
         lost: the line and the number of bytes of everything that could not be recovered.
         replaced: number of entries with U+FFFD in place of invalid bytes.
         left_out: number of lines that were dropped.
