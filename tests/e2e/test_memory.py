@@ -1,9 +1,8 @@
 """Memory of whole commands over a store with a huge file and very long lines.
 
 Bound: 64 MiB and four times the longest record: its bytes, the text without its escapes, the decoded text, and the
-record before it, which may be as long; for an export seven times. Text takes here one byte for each character; Python
-needs up to four for each where a text has one character outside Latin-1. Where records form a tree, their ids are held
-besides.
+record before it, which may be as long. Text takes here one byte for each character; Python needs up to four for each
+where a text has one character outside Latin-1. Where records form a tree, their ids are held besides.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ import pytest
 
 MIB = 1 << 20
 ALLOWED = 64 * MIB
-COPIES = {"export": 7}
-"""Of the longest record, 4 unless stated. A line of an export has the title of the session, whose `…` makes it text of
-two bytes for each character; beside it are the record, its text and the encoded line."""
+COPIES = 4
 IDS = {"amplifier": 0, "claude_code": 350}
 """Bytes for each record."""
 
@@ -142,6 +139,6 @@ def test_a_command_needs_little_more_than_the_longest_record(store: Store, comma
     assert done.returncode == 0, done.stderr
     assert done.stdout
     peak = int(done.stderr.rpartition("peak ")[2]) * 1024
-    assert peak <= ALLOWED + COPIES.get(name, 4) * store.longest + store.ids, (
+    assert peak <= ALLOWED + COPIES * store.longest + store.ids, (
         f"{peak / MIB:.1f} MiB, with a record of {store.longest / MIB:.1f} MiB"
     )

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 from sessionary.export.losses import Report
 from sessionary.export.steps import Steps
 
-Write = Callable[[Steps, Report], Iterator[str]]
-"""Turns steps into lines without their newlines. The report is complete once the steps have ended."""
+Write = Callable[[Steps, Report], Iterator[str | bytes]]
+"""Turns steps into lines without their newlines, as text or UTF-8. The report is complete once the steps have ended."""
 
 
 class Format(NamedTuple):
@@ -25,7 +25,7 @@ class Format(NamedTuple):
     suffix: str
     whole_results: bool
 
-    def write(self, steps: Steps, report: Report) -> Iterator[str]:
+    def write(self, steps: Steps, report: Report) -> Iterator[str | bytes]:
         """The lines of an export."""
         module = import_module(f"sessionary.export.{self.module}")
         return cast("Write", module.write)(steps, report)

@@ -100,8 +100,8 @@ class Export:
         )
 
 
-def _encoded(line: str) -> bytes:
-    return line.encode() + b"\n"
+def _encoded(line: str | bytes) -> bytes:
+    return (line if isinstance(line, bytes) else line.encode()) + b"\n"
 
 
 def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
