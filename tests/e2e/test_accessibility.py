@@ -13,7 +13,7 @@ from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.orchestrator.store import FeatureStore
-from tests.e2e.test_browser import press, turn, write
+from tests.e2e.test_browser import opened, press, turn, write
 from tests.e2e.test_serve import line, serving
 from tests.servers import npm
 
@@ -211,8 +211,7 @@ def test_nothing_serious_is_found_and_it_fits_a_telephone(
     home: Path, page: Any, show: Callable[[Any], None]
 ) -> None:
     with serving(home, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         show(page)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -223,7 +222,6 @@ def test_nothing_serious_is_found_and_it_fits_a_telephone(
 
 def test_a_fault_would_be_found(home: Path, page: Any) -> None:
     with serving(home, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.evaluate("document.getElementById('main').append(document.createElement('button'))")
         assert [fault.partition(":")[0] for fault in faults(page)] == ["critical button-name"]

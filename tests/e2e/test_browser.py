@@ -1,6 +1,8 @@
 """The page of `sessionary serve` in a real browser."""
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,29 @@ def write(home: Path, session: str, title: str, messages: list[dict[str, Any]], 
     return folder / "transcript.jsonl"
 
 
+def expect(found: Any) -> Any:
+    """Assertions that wait: rows are drawn in the next frame, texts when the server has answered."""
+    from playwright.sync_api import expect as waiting
+
+    waiting.set_options(timeout=15_000)
+    return waiting(found)
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait for an expression to be true. Playwright waits with `eval`, which the policy of the page forbids."""
+    end = time.monotonic() + 60
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def opened(page: Any, link: str) -> None:
+    """Open the page, and wait until all rows are here: until then the list and the start are drawn anew."""
+    page.goto("about:blank")  # a link that differs in its fragment alone would not load the page
+    page.goto(link)
+    page.wait_for_selector("body.ready.complete #list :is(.row, .empty)")
+
+
 def press(page: Any, label: str) -> None:
     """Press a control of the toolbar of a session, which may be in its menu."""
     page.wait_for_selector(".session-head .bar")
@@ -55,18 +80,17 @@ def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None
         write(home, f"s{number:03}", f"Session {number}", turn(number))
     running = write(home, "running", "The running one", [one for at in range(100) for one in turn(at)])
     with serving(tmp_path, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         assert "#token" not in page.url
         assert page.context.cookies() == []
-        assert page.inner_text("#count") == "61 sessions"
+        expect(page.locator("#count")).to_have_text("61 sessions")
         assert page.locator("a.session").count() < 40  # only those near the screen are in the page
 
         page.fill("#search", "fix it 57")
         page.wait_for_selector("a.hit mark")
         page.locator("a.hit", has_text="fix it 57").first.click()
         page.wait_for_selector("article.message.person")
-        assert page.inner_text(".session-head h2") in ("Session 57", "The running one")
+        expect(page.locator(".session-head h2")).to_have_text(re.compile("^(Session 57|The running one)$"))
         page.press("#search", "Escape")
 
         page.locator("a.session", has_text="The running one").first.click()
@@ -85,13 +109,12 @@ def test_a_session_is_found_read_and_followed(tmp_path: Path, page: Any) -> None
 def test_a_deep_link_opens_at_its_message(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "long", "Long", [one for at in range(200) for one in turn(at)])
     with serving(tmp_path, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.locator("a.session").click()
         page.wait_for_selector("article")
         page.evaluate("location.hash += '/600'")
         page.wait_for_selector(".marked")
-        assert "Please fix it 150" in page.inner_text(".marked")
+        expect(page.locator(".marked")).to_contain_text("Please fix it 150")
         assert page.locator(".marked").bounding_box()["y"] < 700
 
 
@@ -102,13 +125,12 @@ def test_a_hostile_transcript_does_nothing(tmp_path: Path, page: Any) -> None:
     page.on("request", lambda request: asked.append(request.url))
     with serving(tmp_path, "--no-open") as process:
         link = line(process)
-        page.goto(link)
-        page.wait_for_selector("body.ready")
+        opened(page, link)
         page.locator("a.session").click()
         page.wait_for_selector("article.agent .text:not(.plain)")
         assert page.evaluate("window.owned") is None
-        assert page.locator("article img, article script, article svg, article a").count() == 0
-        assert "<script>" in page.inner_text("article.agent")
+        expect(page.locator("article img, article script, article svg, article a")).to_have_count(0)
+        expect(page.locator("article.agent")).to_contain_text("<script>")
         assert {url.split("/")[2] for url in asked if not url.startswith("data:")} == {link.split("/")[2]}
 
 
@@ -116,16 +138,15 @@ def test_what_is_damaged_is_seen_explained_repaired_and_undone(tmp_path: Path, p
     write(tmp_path / "home", "torn", "Torn", turn(1), tail=b'{"role": "us')
     write(tmp_path / "home", "well", "Well", turn(2))
     with serving(tmp_path, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.select_option("[aria-label=Health]", "damaged")
-        assert page.inner_text("#count") == "1 session · 1 filtered out"
+        expect(page.locator("#count")).to_have_text("1 session · 1 filtered out")
         page.locator("a.session").click()
         page.wait_for_selector(".problem")
         page.locator(".transcript").focus()
         page.keyboard.press("d")
         page.wait_for_selector("#drawer .found")
-        assert "torn_tail" in page.inner_text("#drawer")
+        expect(page.locator("#drawer")).to_contain_text("torn_tail")
         page.click("#drawer button:text('Repair')")
         page.click("#drawer button:text('Repair now')")
         page.wait_for_selector("#panel .done:has-text('Repaired.')")
@@ -141,11 +162,10 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, page: Any, width: int)
     write(tmp_path / "home", "wide", "w" * 300, [{"role": "user", "content": long}, *turn(1)])
     page.set_viewport_size({"width": width, "height": 700})
     with serving(tmp_path, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.locator("a.session").click()
         page.wait_for_selector("article.person .text:not(.plain)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.keyboard.press("?")
-        assert page.locator("dialog dt").count() > 10
+        page.locator("dialog dt").nth(10).wait_for()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_browser import press, turn, write
+from tests.e2e.test_browser import expect, opened, press, turn, write
 from tests.e2e.test_serve import line, serving
 from tests.hostile import hostile_home
 
@@ -17,7 +17,9 @@ def checked(page: Any, link: str, asked: list[str]) -> None:
     """Nothing acted, no hidden character is shown, and only this server was asked."""
     assert page.evaluate("window.owned") is None
     assert page.evaluate("document.baseURI").startswith(link.partition("#")[0])
-    assert page.locator("iframe, body img, body script, body style, base, a[href^='javascript']").count() == 0
+    expect(
+        page.locator("iframe, body img, body script, body style, base, a[href^='javascript']")
+    ).to_have_count(0)
     shown = page.evaluate("document.documentElement.outerHTML")
     hidden = [at for at, sign in enumerate(shown) if sign in "\u202e\x1b\x07"]
     assert [shown[max(at - 60, 0) : at + 1] for at in hidden[:3]] == []
@@ -30,8 +32,7 @@ def test_hostile_text_does_nothing_anywhere(tmp_path: Path, page: Any) -> None:
     page.on("request", lambda request: asked.append(request.url))
     with serving(tmp_path, "--no-open") as process:
         link = line(process)
-        page.goto(link)
-        page.wait_for_selector("body.ready")
+        opened(page, link)
         page.wait_for_selector("a.session:has-text('TALK')")
         checked(page, link, asked)
 
@@ -78,8 +79,7 @@ def test_the_policy_stops_what_would_get_into_the_page(tmp_path: Path, browser: 
     page = context.new_page()
     with serving(tmp_path, "--no-open") as process, socket.create_server(("127.0.0.1", 0)) as other:
         other.settimeout(0.3)
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.evaluate(
             """(other) => {
               const script = document.createElement('script');

@@ -1,6 +1,7 @@
 """The list and the search of `sessionary serve` in a real browser: keys, filters, marks, no jumps."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from sessionary.workspace import Workspace
-from tests.e2e.test_browser import turn, write
+from tests.e2e.test_browser import expect, opened, turn, until, write
 from tests.e2e.test_serve import line, serving
 
 pytestmark = pytest.mark.lane("chromium")
@@ -23,12 +24,6 @@ new PerformanceObserver(noted).observe({ type: "layout-shift", buffered: true })
 """
 
 
-def opened(page: Any, link: str) -> None:
-    page.goto("about:blank")  # a link that differs in its fragment alone would not load the page
-    page.goto(link)
-    page.wait_for_selector("body.ready.complete")
-
-
 @contextmanager
 def showing(page: Any, *arguments: Any) -> Iterator[None]:
     """The page of a server; it is left before the server ends, since the next one refuses its token."""
@@ -38,8 +33,7 @@ def showing(page: Any, *arguments: Any) -> Iterator[None]:
         page.goto("about:blank")
 
 
-def focused(page: Any) -> str:
-    return str(page.evaluate("document.activeElement.querySelector('.title')?.textContent || ''"))
+_FOCUSED = "document.activeElement.querySelector('.title')?.textContent"
 
 
 def test_the_list_is_moved_in_by_keys_and_enter_opens(tmp_path: Path, page: Any) -> None:
@@ -49,19 +43,16 @@ def test_the_list_is_moved_in_by_keys_and_enter_opens(tmp_path: Path, page: Any)
         opened(page, line(process))
         page.locator("#list").focus()
         moves = ["ArrowDown", "ArrowDown", "ArrowUp", "End", "ArrowUp", "Home"]
-        found = []
-        for key in moves:
+        for key, title in zip(moves, ["299", "298", "299", "000", "001", "299"], strict=True):
             page.keyboard.press(key)
-            found.append(focused(page))
-        wanted = ["299", "298", "299", "000", "001", "299"]
-        assert found == [f"Session {number}" for number in wanted]
+            until(page, f"{_FOCUSED} === 'Session {title}'")
         page.keyboard.press("PageDown")
-        below = focused(page)
-        assert "Session 280" < below < "Session 299"
+        until(page, f"{_FOCUSED} > 'Session 280' && {_FOCUSED} < 'Session 299'")
+        below = page.evaluate(_FOCUSED)
         page.keyboard.press("Enter")
         page.wait_for_selector(f".session-head h2:text('{below}')")
-        assert page.get_attribute("#list a[aria-current=page]", "tabindex") == "-1"
-        assert focused(page) == below
+        expect(page.locator("#list a[aria-current=page]").first).to_have_attribute("tabindex", "-1")
+        until(page, f"{_FOCUSED} === '{below}'")
 
 
 def test_hits_are_reached_from_the_search_by_keys(tmp_path: Path, page: Any) -> None:
@@ -72,7 +63,7 @@ def test_hits_are_reached_from_the_search_by_keys(tmp_path: Path, page: Any) -> 
         page.keyboard.press("/")
         page.keyboard.type("please fix")
         page.wait_for_selector("#found:text('3 hits in 3 sessions')", state="attached")
-        assert page.locator("a.hit mark").all_inner_texts() == ["Please", "fix"] * 3
+        expect(page.locator("a.hit mark")).to_have_text(["Please", "fix"] * 3)
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
@@ -91,34 +82,39 @@ def test_stars_and_tags_are_shown_and_filter_with_counts(tmp_path: Path, page: A
             workspace.star(one.ref)
     with serving(tmp_path, "--no-open") as process:
         opened(page, line(process))
-        assert page.locator(".tags").all_inner_texts() == ["#bug", "#bug #login"]
-        assert page.locator("a:has(.star) .title").all_inner_texts() == ["Session 2"]
-        assert page.locator("[aria-label=Tag] option").all_inner_texts() == [
-            "Tag: all",
-            "bug (2)",
-            "login (1)",
-        ]
+        expect(page.locator(".tags")).to_have_text(["#bug", "#bug #login"])
+        expect(page.locator("a:has(.star) .title")).to_have_text(["Session 2"])
+        expect(page.locator("[aria-label=Tag] option")).to_have_text(
+            [
+                "Tag: all",
+                "bug (2)",
+                "login (1)",
+            ]
+        )
         page.select_option("[aria-label=Tag]", "bug")
-        assert page.inner_text("#count") == "2 sessions · 2 filtered out"
-        assert page.locator("[aria-label=Mark] option").all_inner_texts() == ["Mark: all", "starred (1)"]
+        expect(page.locator("#count")).to_have_text("2 sessions · 2 filtered out")
+        expect(page.locator("[aria-label=Mark] option")).to_have_text(["Mark: all", "starred (1)"])
         page.select_option("[aria-label=Mark]", "starred")
-        assert page.inner_text("#count") == "1 session · 3 filtered out"
-        assert page.locator("[aria-label=Tag] option").all_inner_texts() == [
-            "Tag: all",
-            "bug (1)",
-            "login (1)",
-        ]
+        expect(page.locator("#count")).to_have_text("1 session · 3 filtered out")
+        expect(page.locator("[aria-label=Tag] option")).to_have_text(
+            [
+                "Tag: all",
+                "bug (1)",
+                "login (1)",
+            ]
+        )
         page.select_option("[aria-label=Tag]", "")
         page.select_option("[aria-label=Health]", "ok")
         page.select_option("[aria-label=Mark]", "")
-        assert page.inner_text("#count") == "4 sessions"
+        expect(page.locator("#count")).to_have_text("4 sessions")
 
 
 def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path: Path, page: Any) -> None:
     files = [write(tmp_path / "home", f"s{number}", f"Session {number}", turn(number)) for number in range(3)]
     titles = page.locator("a.unread .title")
     with showing(page, tmp_path, "--no-open"):
-        assert titles.count() == 0
+        expect(page.locator("a.session")).to_have_count(3)
+        expect(titles).to_have_count(0)
         with page.expect_response("**/read"):
             page.locator("a.session", has_text="Session 0").click()
     for number, file in enumerate(files[:2]):
@@ -127,17 +123,18 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
             added = {"role": "assistant", "content": "more", "timestamp": later}
             opened_file.write(json.dumps(added).encode() + b"\n")
     with showing(page, tmp_path, "--no-open"):
+        expect(titles).to_have_count(2)
         assert sorted(titles.all_inner_texts()) == ["Session 0", "Session 1"]
-        assert page.inner_text("#count") == "3 sessions · 2 unread"
+        expect(page.locator("#count")).to_have_text("3 sessions · 2 unread")
         page.select_option("[aria-label=Mark]", "unread")
         with page.expect_response("**/read"):
             page.locator("a.session", has_text="Session 1").click()
         page.locator("a.session").nth(1).wait_for()  # it is drawn again in the next frame
-        assert titles.all_inner_texts() == ["Session 0"]
-        assert page.locator("a.session").count() == 2  # what is being read stays in the list
+        expect(titles).to_have_text(["Session 0"])
+        expect(page.locator("a.session")).to_have_count(2)  # what is being read stays in the list
     with showing(page, tmp_path, "--no-open", "--read-only"):
-        assert titles.all_inner_texts() == ["Session 0"]
-        assert page.locator("#all-read").is_hidden()
+        expect(titles).to_have_text(["Session 0"])
+        expect(page.locator("#all-read")).to_be_hidden()
     with showing(page, tmp_path, "--no-open"):
         with page.expect_response("**/read"):
             page.click("#all-read")
@@ -155,9 +152,9 @@ def test_nothing_jumps_while_a_long_list_arrives(tmp_path: Path, page: Any, widt
         opened(page, line(process))
         page.wait_for_timeout(300)
         assert page.evaluate("shifts") == []
-        assert page.inner_text("#count") == "400 sessions"
-        assert page.get_attribute("#count", "role") == "status"
-        assert page.get_attribute("#list [role=listitem]", "aria-setsize") == "400"
+        expect(page.locator("#count")).to_have_text("400 sessions")
+        expect(page.locator("#count").first).to_have_attribute("role", "status")
+        expect(page.locator("#list [role=listitem]").first).to_have_attribute("aria-setsize", "400")
 
 
 _ONLY_THE_FIRST_ROWS = """
@@ -186,11 +183,11 @@ def test_a_link_to_a_session_does_not_wait_for_the_list(tmp_path: Path, page: An
         page.reload()
         page.wait_for_selector("article:has-text('Fixed 0.')")
         page.wait_for_selector(".live:text('following')")
-        assert page.inner_text("#count") == "reading 100 sessions…"
-        assert page.locator("a.session.current").count() == 0
+        expect(page.locator("#count")).to_have_text("reading 100 sessions…")
+        expect(page.locator("a.session.current")).to_have_count(0)
         page.evaluate("sendTheRest()")
         page.wait_for_selector("a.session.current:has-text('Session 000')")
-        assert page.inner_text("#count").startswith("100 sessions")
+        expect(page.locator("#count")).to_have_text(re.compile("^100 sessions"))
 
 
 def test_the_link_of_the_next_start_works_in_the_same_tab(tmp_path: Path, page: Any) -> None:
@@ -213,8 +210,7 @@ def test_rows_that_are_removed_leave_the_list(tmp_path: Path, page: Any) -> None
         write(tmp_path / "home", "s9", "Session 9", turn(9))
         page.keyboard.press("r")
         page.wait_for_selector("a.session:has-text('Session 9')")
-        titles = page.locator("a.session .title").all_inner_texts()
-        assert titles == ["Session 9", "Session 2", "Session 0"]
+        expect(page.locator("a.session .title")).to_have_text(["Session 9", "Session 2", "Session 0"])
 
 
 def test_a_day_of_the_year_and_a_bar_choose_what_the_list_shows(tmp_path: Path, page: Any) -> None:
@@ -228,13 +224,13 @@ def test_a_day_of_the_year_and_a_bar_choose_what_the_list_shows(tmp_path: Path, 
         page.evaluate("location.hash = '#/overview'")
         page.wait_for_selector(".days .heat4")
         page.locator(".days .heat4").click()
-        assert page.inner_text("#count") == "2 sessions · 1 filtered out"
+        expect(page.locator("#count")).to_have_text("2 sessions · 1 filtered out")
         page.click("#filters .day")
-        assert page.inner_text("#count") == "3 sessions"
+        expect(page.locator("#count")).to_have_text("3 sessions")
         page.locator(".days").focus()
         for key in ("ArrowDown", "ArrowUp", "ArrowUp", "ArrowUp"):  # the first one marks the last day
             page.keyboard.press(key)
         page.wait_for_selector("figure [role=status]:has-text('1 session')")
         page.keyboard.press("Enter")
-        assert page.locator("a.session .title").all_inner_texts() == ["Session 2"]
-        assert page.locator("#list .empty").count() == 0
+        expect(page.locator("a.session .title")).to_have_text(["Session 2"])
+        expect(page.locator("#list .empty")).to_have_count(0)

@@ -1,6 +1,7 @@
 """The page of a session in a real browser: the drawer, the actions, branches, images, find, and the live stream."""
 
 import json
+import re
 import signal
 import socket
 import time
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_browser import press, turn, write
+from tests.e2e.test_browser import expect, opened, press, turn, until, write
 from tests.e2e.test_serve import line, serving
 from tests.unit.layouts.agents.test_opencode import Store
 from tests.unit.layouts.agents.test_opencode import text as words
@@ -18,21 +19,12 @@ from tests.unit.viewer.test_details import CLAUDE, TREE, block, claude, said
 pytestmark = pytest.mark.lane("chromium")
 
 
-def opened(page: Any, process: Any, title: str) -> None:
+def opened_at(page: Any, process: Any, title: str) -> None:
     """Open the page and a session in it."""
-    page.goto(line(process))
-    page.wait_for_selector("body.ready")
+    opened(page, line(process))
     page.locator("a.session", has_text=title).first.click()
     page.wait_for_selector(".live:text('following')")
     page.locator(".transcript").focus()
-
-
-def until(page: Any, expression: str) -> None:
-    """Wait for an expression to be true. Playwright waits with `eval`, which the policy of the page forbids."""
-    end = time.monotonic() + 60
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, expression
-        page.wait_for_timeout(20)
 
 
 def test_someone_finds_a_damaged_session_repairs_it_and_follows_a_running_one(
@@ -45,8 +37,7 @@ def test_someone_finds_a_damaged_session_repairs_it_and_follows_a_running_one(
     running = write(home, "running", "Running", turn(8))
     before = torn.read_bytes()
     with serving(tmp_path, "--no-open") as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.fill("#search", "needle")
         page.locator("a.hit").first.click()
         page.wait_for_selector(".session-head h2:text('Torn by a crash')")
@@ -55,10 +46,10 @@ def test_someone_finds_a_damaged_session_repairs_it_and_follows_a_running_one(
         page.wait_for_selector(".problem.lost_data")
         page.click(".session-head button.health")
         page.wait_for_selector("#drawer .found")
-        assert "torn_tail" in page.inner_text("#panel")
-        assert page.locator("#panel .hex .damage").count() > 0
+        expect(page.locator("#panel")).to_contain_text("torn_tail")
+        page.wait_for_selector("#panel .hex .damage")
         assert "7b 22 72 6f 6c 65 22" in page.inner_text("#panel .hex").replace("  ", " ")
-        assert "line 5" in page.inner_text("#panel .preview")
+        expect(page.locator("#panel .preview")).to_contain_text("line 5")
         page.click("#panel .preview button.go")
         page.click("#panel button:text('Repair now')")
         page.wait_for_selector("#panel .done:has-text('Repaired.')")
@@ -79,7 +70,7 @@ def test_someone_finds_a_damaged_session_repairs_it_and_follows_a_running_one(
 def test_a_line_of_another_process_is_visible_within_300_ms(tmp_path: Path, page: Any) -> None:
     running = write(tmp_path / "home", "running", "Running", turn(1))
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "Running")
+        opened_at(page, process, "Running")
         page.evaluate(
             "window.seen = {}; new MutationObserver(() => { for (const one of document.querySelectorAll('article'))"
             " for (const [word] of one.textContent.matchAll(/sign-\\d+/g)) window.seen[word] ??= Date.now(); })"
@@ -98,7 +89,7 @@ def test_a_line_of_another_process_is_visible_within_300_ms(tmp_path: Path, page
 def test_a_lost_connection_is_said_and_the_page_continues_after_it(tmp_path: Path, page: Any) -> None:
     running = write(tmp_path / "home", "running", "Running", turn(1))
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "Running")
+        opened_at(page, process, "Running")
         failing = [True]
 
         def route(found: Any) -> None:
@@ -117,7 +108,7 @@ def test_a_lost_connection_is_said_and_the_page_continues_after_it(tmp_path: Pat
         failing[0] = False
         page.wait_for_selector("article:has-text('written meanwhile')")
         page.wait_for_selector(".notice:text('Connected again.')")
-        assert page.locator("article:has-text('Please fix it')").count() == 1
+        expect(page.locator("article:has-text('Please fix it')")).to_have_count(1)
 
 
 def test_a_server_that_was_started_again_is_said(tmp_path: Path, browser: Any) -> None:
@@ -126,8 +117,7 @@ def test_a_server_that_was_started_again_is_said(tmp_path: Path, browser: Any) -
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     with serving(tmp_path, "--no-open", "--port", port) as process:
-        page.goto(line(process))
-        page.wait_for_selector("body.ready")
+        opened(page, line(process))
         page.locator("a.session").click()
         page.wait_for_selector(".live:text('following')")
         process.send_signal(signal.SIGINT)
@@ -136,23 +126,25 @@ def test_a_server_that_was_started_again_is_said(tmp_path: Path, browser: Any) -
     with serving(tmp_path, "--no-open", "--port", port) as process:
         assert line(process)
         page.wait_for_selector(".notice:text('The server was restarted')")
-        assert page.locator("article").count() > 0  # what was read stays
+        page.wait_for_selector("article")  # what was read stays
     page.close()
 
 
 def test_a_branch_is_chosen_in_the_tree_and_shown(tmp_path: Path, page: Any) -> None:
     claude(tmp_path / "home", TREE)
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "begin")
-        texts = "[...document.querySelectorAll('article .text')].map((one) => one.textContent.trim())"
-        assert page.evaluate(texts) == ["begin", "begun", "second way", "yes"]
+        opened_at(page, process, "begin")
+        texts = page.locator("article .text")
+        expect(texts).to_have_text(["begin", "begun", "second way", "yes"])
         press(page, "Details")
         page.click("#tab-branches")
         page.click("#panel button.branch:has-text('deeper, otherwise')")
         page.wait_for_selector(".branch-line:has-text('Branch 2')")
         page.wait_for_selector("article:has-text('still no')")
-        assert page.evaluate(texts) == ["begin", "begun", "first way", "no", "deeper, otherwise", "still no"]
-        assert page.get_attribute("#panel button.branch:has-text('otherwise')", "aria-pressed") == "true"
+        expect(texts).to_have_text(["begin", "begun", "first way", "no", "deeper, otherwise", "still no"])
+        expect(page.locator("#panel button.branch:has-text('otherwise')").first).to_have_attribute(
+            "aria-pressed", "true"
+        )
         page.keyboard.press("Escape")
         page.click("button:text('Back to the conversation')")
         page.wait_for_selector("article:has-text('yes')")
@@ -160,7 +152,7 @@ def test_a_branch_is_chosen_in_the_tree_and_shown(tmp_path: Path, page: Any) -> 
         page.wait_for_selector("article:has-text('no again')")
         page.keyboard.press("b")  # all of them
         page.wait_for_selector("article:has-text('second way')")
-        assert page.locator("article").count() == len(TREE)
+        expect(page.locator("article")).to_have_count(len(TREE))
         link = page.evaluate("document.querySelector('article.outside').dataset.at")
         page.evaluate("location.hash = location.hash.split('/').slice(0, 3).join('/') + '/m6'")
         page.wait_for_selector("article.marked:has-text('deeper, otherwise')")
@@ -177,7 +169,7 @@ def test_images_are_shown_from_memory_and_only_when_they_are_near(tmp_path: Path
     asked: list[Any] = []
     page.on("request", lambda request: asked.append(request) if "/image/" in request.url else None)
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "see")
+        opened_at(page, process, "see")
         until(page, "document.querySelector('.image img')?.naturalWidth === 2")
         assert page.get_attribute(".image img", "src").startswith("blob:")
         assert len(asked) == 1
@@ -191,7 +183,7 @@ def test_images_are_shown_from_memory_and_only_when_they_are_near(tmp_path: Path
 def test_find_counts_moves_opens_and_marks(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", [one for at in range(60) for one in turn(at)])
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("f")
         page.keyboard.type("t41.py")
         page.wait_for_selector(".found-count:text('1 of 1')")
@@ -204,23 +196,20 @@ def test_find_counts_moves_opens_and_marks(tmp_path: Path, page: Any) -> None:
         shown = "[...CSS.highlights.get('find')].filter((one) => one.startContainer.isConnected).length"
         page.wait_for_selector("article.marked .text:not(.plain)")  # as Markdown
         until(page, f"{shown} > 0 && {shown} === CSS.highlights.get('find').size")
-        assert page.evaluate("document.activeElement.className") == "find"
+        until(page, "document.activeElement.className === 'find'")
         page.press("input.find", "Escape")
-        assert page.evaluate("CSS.highlights.has('find')") is False
+        until(page, "!CSS.highlights.has('find')")
         page.keyboard.press("j")
-        assert page.evaluate("document.activeElement.tagName") == "ARTICLE"
+        until(page, "document.activeElement.tagName === 'ARTICLE'")
 
 
 def test_skim_shows_prompts_and_last_answers(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", [one for at in range(3) for one in turn(at)])
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("l")
-        until(page, "document.querySelectorAll('article').length === 6")
-        shown = page.evaluate(
-            "[...document.querySelectorAll('article .text')].map((one) => one.textContent.trim())"
-        )
-        assert shown == [text for at in range(3) for text in (f"Please fix it {at}", f"Fixed {at}.")]
+        wanted = [text for at in range(3) for text in (f"Please fix it {at}", f"Fixed {at}.")]
+        expect(page.locator("article .text")).to_have_text(wanted)
         page.keyboard.press("l")
         page.wait_for_selector("article:has-text('I run')")
 
@@ -242,14 +231,12 @@ def test_a_compaction_is_a_divider_with_its_sizes_and_a_sub_agent_is_inline(
     agent = [said("s", None, "user", "look around", 3), said("t", "s", "assistant", "I looked.", 4)]
     below.write_text("".join(json.dumps(one | {"agentId": "1", "isSidechain": True}) + "\n" for one in agent))
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "begin")
-        assert page.inner_text(".divider > span") == "Compacted here: 150k → 12k tokens"
+        opened_at(page, process, "begin")
+        expect(page.locator(".divider > span")).to_have_text("Compacted here: 150k → 12k tokens")
         page.click(".divider summary")
         page.wait_for_selector(".divider .text:has-text('Summary of it')")
-        order = page.evaluate(
-            "[...document.querySelectorAll('.transcript .row')].map((one) => one.className.split(' ')[0])"
-        )
-        assert order == ["message", "message", "sub", "divider", "message", "message"]
+        order = ["message", "message", "sub", "divider", "message", "message"]
+        expect(page.locator(".transcript .row")).to_have_class([re.compile(f"^{one} ") for one in order])
         page.click(".sub summary")
         page.wait_for_selector(".sub article:has-text('I looked.')")
 
@@ -263,7 +250,7 @@ def test_files_lead_to_their_calls_and_records_are_paged(tmp_path: Path, page: A
         records.append(said(f"a{number}", parent, "assistant", content, 2))
     claude(tmp_path / "home", records)
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "begin")
+        opened_at(page, process, "begin")
         page.keyboard.press("i")
         page.click("#panel button.file:text('a.py')")
         page.wait_for_selector(".marked:has-text('/srv/app/a.py')")
@@ -271,7 +258,7 @@ def test_files_lead_to_their_calls_and_records_are_paged(tmp_path: Path, page: A
         page.wait_for_selector("#panel .record[open] pre:has-text('file_path')")
         page.click("#panel button:text('First') >> nth=0")
         page.wait_for_selector("#panel .record[open] pre:has-text('begin')")
-        assert page.locator("#panel .record").count() == 50
+        expect(page.locator("#panel .record")).to_have_count(50)
         page.click("#panel button:text('Later') >> nth=0")
         until(page, "document.querySelectorAll('#panel .record').length === 21")
 
@@ -280,7 +267,7 @@ def test_every_action_of_an_own_session_is_previewed_done_and_undone(tmp_path: P
     file = write(tmp_path / "home", "one", "One", [one for at in range(3) for one in turn(at)])
     before = file.read_bytes()
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("n")
         page.fill("#panel input", "Another name")
         page.keyboard.press("Enter")
@@ -335,13 +322,13 @@ def test_every_action_of_an_own_session_is_previewed_done_and_undone(tmp_path: P
 def test_an_export_is_saved_after_its_losses_were_shown(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", turn(1, "the key is sk-ant-api03-" + "a" * 95))
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("x")
         page.select_option("#panel select", "md")
         page.check("#panel .check:has-text('Mask') input")
         page.click("#panel button:text-is('Export') >> nth=-1")
         page.wait_for_selector("#panel p:has-text('4 messages')")
-        assert "Masked" in page.inner_text("#panel")
+        expect(page.locator("#panel")).to_contain_text("Masked")
         with page.expect_download() as waiting:
             page.click("#panel .go")
         saved = waiting.value
@@ -357,28 +344,26 @@ def test_a_session_of_another_agent_gets_a_mended_copy(tmp_path: Path, page: Any
         added.write('{"type": "user", "uu')
     before = file.read_bytes()
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "begin")
-        assert page.locator("#panel").count() == 0 or not page.is_visible("#panel")
+        opened_at(page, process, "begin")
+        expect(page.locator("#panel")).to_be_hidden()
         page.keyboard.press("X")
         page.wait_for_selector("#panel pre:has-text('mended')")
         page.click("#panel .go")
         page.wait_for_selector("#panel .done:has-text('The copy is written')")
-        assert f"sessionary show {CLAUDE} --home" in page.inner_text("#panel .command")
+        expect(page.locator("#panel .command")).to_contain_text(f"sessionary show {CLAUDE} --home")
         assert file.read_bytes() == before
         page.click("#tab-actions")
         page.wait_for_selector("#panel button:text('Rename')")
-        assert page.locator("#panel button:text-is('Repair')").count() == 0
+        expect(page.locator("#panel button:text-is('Repair')")).to_have_count(0)
 
 
 def test_a_read_only_server_offers_nothing_that_changes(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", turn(1), tail=b'{"role": "us')
     with serving(tmp_path, "--no-open", "--read-only") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("a")
         page.wait_for_selector("#panel p:has-text('read-only')")
-        assert page.evaluate(
-            "[...document.querySelectorAll('#panel .bar button')].map((one) => one.textContent)"
-        ) == ["Export"]
+        expect(page.locator("#panel .bar button")).to_have_text(["Export"])
         page.keyboard.press("Escape")
         page.keyboard.press("s")
         page.wait_for_selector(".notice:has-text('not granted')")
@@ -387,11 +372,11 @@ def test_a_read_only_server_offers_nothing_that_changes(tmp_path: Path, page: An
 def test_the_drawer_is_used_with_the_keyboard_alone(tmp_path: Path, page: Any) -> None:
     write(tmp_path / "home", "one", "One", turn(1), tail=b'{"role": "us')
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "One")
+        opened_at(page, process, "One")
         page.keyboard.press("j")
         page.keyboard.press("d")
         page.wait_for_selector("#tab-health[aria-selected=true]")
-        assert page.evaluate("document.activeElement.id") == "tab-health"
+        expect(page.locator("#tab-health")).to_be_focused()
         for name in ("files", "usage", "branches", "records", "actions", "resume"):
             page.keyboard.press("ArrowRight")
             page.wait_for_selector(f"#tab-{name}[aria-selected=true]")
@@ -399,8 +384,8 @@ def test_the_drawer_is_used_with_the_keyboard_alone(tmp_path: Path, page: Any) -
         page.keyboard.press("Home")
         page.wait_for_selector("#panel .found")
         page.keyboard.press("Escape")
-        assert page.is_hidden("#drawer")
-        assert "marked" in page.evaluate("document.activeElement.className")
+        expect(page.locator("#drawer")).to_be_hidden()
+        until(page, "document.activeElement.classList.contains('marked')")
 
 
 @pytest.mark.parametrize("width", [360, 1000])
@@ -408,7 +393,7 @@ def test_the_drawer_is_not_wider_than_the_screen(tmp_path: Path, page: Any, widt
     write(tmp_path / "home", "one", "w" * 300, [*turn(1)], tail=b'{"role": "' + b"x" * 5000)
     page.set_viewport_size({"width": width, "height": 700})
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "www")
+        opened_at(page, process, "www")
         for name in ("health", "files", "usage", "branches", "records", "actions", "resume"):
             page.locator(".transcript").focus()
             page.keyboard.press("a")
@@ -428,7 +413,7 @@ def test_the_toolbar_is_one_line_and_all_of_it_is_reached_by_keys(
     write(tmp_path / "home", "torn", "Torn by a crash", turn(7), tail=b'{"role": "us')
     with serving(tmp_path, "--no-open") as process:
         page.set_viewport_size({"width": width, "height": 700})
-        opened(page, process, "Torn by a crash")
+        opened_at(page, process, "Torn by a crash")
         if tab:
             page.keyboard.press("i")
             page.wait_for_selector("#panel .files, #panel .hint")
@@ -447,16 +432,16 @@ def test_the_toolbar_is_one_line_and_all_of_it_is_reached_by_keys(
         page.keyboard.press("Enter")
         page.wait_for_selector(".session-head .menu:popover-open")
         page.keyboard.press("Tab")
-        assert page.evaluate("document.querySelector('.session-head .menu').contains(document.activeElement)")
+        until(page, "document.querySelector('.session-head .menu').contains(document.activeElement)")
         page.keyboard.press("Escape")
-        assert page.locator(".session-head .menu:popover-open").count() == 0
+        expect(page.locator(".session-head .menu:popover-open")).to_have_count(0)
         assert "#/s/" in page.url
-        assert page.locator("#drawer").is_visible() is (tab and width > 760)
+        expect(page.locator("#drawer")).to_be_visible(visible=tab and width > 760)
         if tab:
             page.keyboard.press("Escape")
         page.locator(".transcript").focus()
         page.keyboard.press("f")
-        assert page.evaluate("document.activeElement.classList.contains('find')")
+        until(page, "document.activeElement.classList.contains('find')")
 
 
 def test_every_stored_record_is_shown_with_the_message_that_it_is(tmp_path: Path, page: Any) -> None:
@@ -465,12 +450,13 @@ def test_every_stored_record_is_shown_with_the_message_that_it_is(tmp_path: Path
     )
     file.write_bytes(b'{"type": "summary", "summary": "a fact"}\n' + file.read_bytes() + b"\0\0\0\0\n")
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "a fact")
+        opened_at(page, process, "a fact")
         page.keyboard.press("i")
         page.click("#tab-records")
         page.wait_for_selector("#panel .record")
         page.click("#panel button:text('First')")
         page.wait_for_selector("#panel .record:has-text('a fact')")
+        expect(page.locator("#panel .record > summary")).to_have_count(4)
         shown = page.locator("#panel .record > summary").all_inner_texts()
         assert [one.split("·")[0].strip() for one in shown] == ["line 1", "line 2", "line 3", "line 4"]
         assert ["User" in shown[1], "Agent" in shown[2], "NUL" in shown[3]] == [True] * 3
@@ -486,17 +472,18 @@ def test_every_row_of_a_session_in_a_database_is_shown(tmp_path: Path, page: Any
     store.message("ses_1", "m1", "user", words("hello"))
     store.message("ses_1", "m2", "user", words("again"))
     with serving(tmp_path, "--no-open") as process:
-        opened(page, process, "In a database")
+        opened_at(page, process, "In a database")
         page.keyboard.press("G")
         page.keyboard.press("i")
         page.click("#tab-records")
         page.wait_for_selector("#panel .record:has-text('row 2 of message')")
-        assert page.locator("#panel .record").count() == 4  # from the chosen message on
+        expect(page.locator("#panel .record")).to_have_count(4)  # from the chosen message on
         page.click("#panel button:text('First')")
         page.wait_for_selector("#panel .record:has-text('row 1 of message')")
+        expect(page.locator("#panel .record > summary")).to_have_count(5)
         shown = page.locator("#panel .record > summary").all_inner_texts()
         rows = ["row 1 of message", "row 2 of message", "row 3 of part", "row 4 of part", "row 5 of session"]
         assert [one.split("·")[0].strip() for one in shown] == rows
         assert ["User" in one for one in shown] == [True, True, False, False, False]
         page.locator("#panel .record > summary").nth(2).click()
-        assert '"text": "hello"' in page.locator("#panel .record pre").nth(1).inner_text()
+        expect(page.locator("#panel .record pre").nth(1)).to_contain_text('"text": "hello"')
