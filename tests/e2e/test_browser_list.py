@@ -36,6 +36,14 @@ def showing(page: Any, *arguments: Any) -> Iterator[None]:
 _FOCUSED = "document.activeElement.querySelector('.title')?.textContent"
 
 
+def grow(file: Path, second: int) -> None:
+    """Add a message of the next year to a session."""
+    later = f"{time.gmtime().tm_year + 1}-01-01T00:00:0{second}Z"
+    with file.open("ab") as opened_file:
+        added = {"role": "assistant", "content": "more", "timestamp": later}
+        opened_file.write(json.dumps(added).encode() + b"\n")
+
+
 def test_the_list_is_moved_in_by_keys_and_enter_opens(tmp_path: Path, page: Any) -> None:
     for number in range(300):
         write(tmp_path / "home", f"s{number:03}", f"Session {number:03}", turn(number))
@@ -117,11 +125,8 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
         expect(titles).to_have_count(0)
         with page.expect_response("**/read"):
             page.locator("a.session", has_text="Session 0").click()
-    for number, file in enumerate(files[:2]):
-        later = f"{time.gmtime().tm_year + 1}-01-01T00:00:0{number}Z"
-        with file.open("ab") as opened_file:
-            added = {"role": "assistant", "content": "more", "timestamp": later}
-            opened_file.write(json.dumps(added).encode() + b"\n")
+    grow(files[0], 0)
+    grow(files[1], 1)
     with showing(page, tmp_path, "--no-open"):
         expect(titles).to_have_count(2)
         assert sorted(titles.all_inner_texts()) == ["Session 0", "Session 1"]
@@ -132,8 +137,11 @@ def test_what_changed_since_it_was_open_is_unread_at_the_next_start_too(tmp_path
         page.locator("a.session").nth(1).wait_for()  # it is drawn again in the next frame
         expect(titles).to_have_text(["Session 0"])
         expect(page.locator("a.session")).to_have_count(2)  # what is being read stays in the list
+        grow(files[2], 2)
+        page.keyboard.press("r")
+        expect(page.locator("a.session")).to_have_count(3)
     with showing(page, tmp_path, "--no-open", "--read-only"):
-        expect(titles).to_have_text(["Session 0"])
+        expect(titles).to_have_text(["Session 2", "Session 0"])
         expect(page.locator("#all-read")).to_be_hidden()
     with showing(page, tmp_path, "--no-open"):
         with page.expect_response("**/read"):

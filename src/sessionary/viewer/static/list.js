@@ -45,7 +45,7 @@ export class SessionList {
     let head = null, began = performance.now();
     await lines(await ask(`/api/sessions?since=${since}`), async (found) => {
       if (!head) { head = found; return; }
-      for (const row of found) rows.push(this.asKnown(prepare(row, now), since));
+      for (const row of found) rows.push(this.asKnown(prepare(row, now)));
       if (performance.now() - began > SLICE) { await pause(); began = performance.now(); }
     });
     if (this.more) await pause();
@@ -56,9 +56,9 @@ export class SessionList {
     document.body.classList.add("complete");
   }
 
-  // The first rows, and those of the address, stay the same objects: an open session has one.
-  asKnown(row, since) {
-    const known = since ? null : this.byKey.get(row.key);
+  // A row stays the same object: an open session has one, and the list keeps in it that it was opened.
+  asKnown(row) {
+    const known = this.byKey.get(row.key);
     return known ? Object.assign(known, row) : row;
   }
 
