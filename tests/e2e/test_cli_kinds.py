@@ -3,13 +3,15 @@
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sessionary import BrainstormStore, FeatureStore, WorkStore
+from sessionary import BrainstormStore, FeatureStore, Workspace, WorkStore
 from sessionary.cli import main
+from sessionary.mcp.reading import Call, Reading
 
 Say = Callable[..., tuple[int, str, str]]
 
@@ -58,6 +60,23 @@ def test_what_is_damaged_in_the_project_is_found(say: Say) -> None:
     assert code == 13
     worse = [problem for problem in json.loads(out)["problems"] if problem["severity"] != "note"]
     assert {problem["session"] for problem in worse} == {SLUG}
+
+
+def test_a_session_of_unknown_time_is_in_no_range_of_times_on_any_surface(say: Say) -> None:
+    path = Path(BrainstormStore(Path.cwd()).path(SLUG))
+    path.write_bytes(b"session: [1\n")
+    since = ("--since", "2000-01-01", "--json")
+    answer = Reading(lambda: Call(Workspace(), redact=False)).list_sessions(since="2000-01-01")
+    listed = {
+        "list": [row["kind"] for row in json.loads(say("list", *since)[1])],
+        "API": [one.ref.kind for one in Workspace().list(since=datetime(2000, 1, 1, tzinfo=UTC))],
+        "MCP": [row["kind"] for row in answer.content["sessions"]],
+    }
+    assert {place: sorted(found) for place, found in listed.items()} == {
+        place: ["feature", "work"] for place in listed
+    }
+    assert json.loads(say("stats", *since)[1])["sessions"] == 2
+    assert set(kinds(say)) == {"brainstorm", "feature", "work"}
 
 
 FOR_AGENTS = ("events", "fork", "repair", "restore-backup")

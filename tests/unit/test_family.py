@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace.family import Kin, descent, families
+from sessionary.workspace.family import Kin, below_parents, descent, families
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -66,8 +66,39 @@ def test_of_two_parents_of_one_id_the_one_in_the_same_project() -> None:
     assert {top.ref.project: len(top.children) for top in tops} == {"-p": 0, "-q": 1}
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdefg")), max_size=9))
+def test_only_sub_agents_stand_below_their_parents_in_a_list_and_in_its_order() -> None:
+    some = [
+        summary("f", "a"),
+        summary("x_gone", "gone"),
+        summary("a_new", "a"),
+        summary("a", project="-q"),
+        summary("a"),
+        summary("a_old", "a"),
+        summary("new_in", "a_new"),
+    ]
+    shown = [f"{'  ' * depth}{one.ref.project}/{one.ref.session_id}" for one, depth in below_parents(some)]
+    assert shown == [
+        "-p/f",
+        "-q/a",
+        "-p/a",
+        "  -p/a_new",
+        "    -p/new_in",
+        "  -p/a_old",
+        "-p/x_gone",
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c", "d_", "e_", "f_"]),
+            st.none() | st.sampled_from(["a", "b", "d_", "e_", "g"]),
+        ),
+        max_size=9,
+    )
+)
 def test_every_session_is_shown_once(pairs: list[tuple[str, str | None]]) -> None:
     summaries = [summary(name, parent, project=f"-{at}") for at, (name, parent) in enumerate(pairs)]
     shown = [one.ref.locator for top in families(summaries) for one, _ in descent(top)]
     assert sorted(shown) == sorted(one.ref.locator for one in summaries)
+    assert sorted(one.ref.locator for one, _ in below_parents(summaries)) == sorted(shown)

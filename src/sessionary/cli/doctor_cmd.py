@@ -12,6 +12,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.text import cells, fit, one_line, short_path, wrap
 from sessionary.layouts.files import Location
 from sessionary.workspace.doctor import AgentState, CatalogueState
+from sessionary.workspace.filters import WELL
 
 
 @command("doctor", "sessionary doctor", "sessionary doctor --json")
@@ -76,7 +77,7 @@ def _counted(one: AgentState) -> str:
     if one.nested:
         words.append(f"{one.nested:,} of sub-agents")
     words.append(formatting.size(one.size))
-    damaged = sum(count for health, count in one.health.items() if health not in formatting.WELL)
+    damaged = sum(count for health, count in one.health.items() if health not in WELL)
     words.append(output.paint(f"{damaged:,} damaged", "red") if damaged else "none damaged")
     return ", ".join(words) if one.sessions or one.nested else "no sessions"
 

@@ -13,9 +13,6 @@ from sessionary.model import Severity
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-WELL = frozenset({"ok", Severity.note.name})
-"""The healths of a session that is not damaged."""
-
 # The sign is seen first, the word states its meaning; the colour only repeats the sign.
 _VERDICTS = {
     "ok": ("✓ ok", "green"),

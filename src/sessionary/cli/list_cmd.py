@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
-from typing import Any, NamedTuple
+from itertools import islice
 
 import click
 
 from sessionary.cli import formatting, homes, last_list, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
-from sessionary.cli.targets import NONE_YET, all_summaries, names_of, of_project, report_failure, report_none
+from sessionary.cli.targets import NONE_YET, all_summaries, names_of, report_failure, report_none
 from sessionary.cli.text import cells, fit, one_line
-from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.clock import believed
+from sessionary.errors import NotFound
 from sessionary.model import SessionRef, Severity, Summary
 from sessionary.workspace import SHORT, Workspace, documents
-from sessionary.workspace.filters import Filter, is_within
+from sessionary.workspace.filters import HEALTHS, SORTS, WELL, tokens_of
 from sessionary.workspace.naming import cut_ids
 
-_HEALTHS = {
-    "ok": formatting.WELL,
-    "damaged": frozenset(severity.name for severity in Severity) - formatting.WELL,
-    **{severity.name: frozenset({severity.name}) for severity in Severity if severity > Severity.note},
-}
-"""The values of `--health`, and the healths that each selects."""
-
-_SORTS: dict[str, Callable[[Summary], Any]] = {
-    "created": lambda one: -one.created.timestamp() if one.created else math.inf,
-    "size": lambda one: -one.size,
-    "tokens": lambda one: -_tokens(one),
-    "messages": lambda one: -one.messages,
-    "turns": lambda one: -one.turns,
-    "title": lambda one: (one.title or "~").casefold(),
-    "project": lambda one: one.ref.project or one.cwd or "~",
-}
-"""The values of `--sort` besides ``changed``: largest and newest first, text from A to Z."""
-
-
-def _tokens(one: Summary) -> int:
-    used = one.total_usage()
-    return 0 if used is None else used.tokens
-
+Choose = Callable[..., list[Summary]]
+"""Returns those of some sessions that are to be listed, in order; see `Workspace.list`."""
 
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 """The columns that are left out when the terminal is narrow, in this order."""
@@ -78,7 +54,7 @@ _TITLE = 24
 @options.repeated(
     "--health",
     "healths",
-    type=click.Choice(list(_HEALTHS)),
+    type=click.Choice([word for word in HEALTHS if word != Severity.note.name]),
     help="Only this health; `damaged` is any except ok.",
 )
 @options.repeated("--tag", "tags", metavar="TAG", help="Only with this tag.")
@@ -86,7 +62,7 @@ _TITLE = 24
 @options.choice(
     "--sort",
     default="changed",
-    among=["changed", "date", *_SORTS],
+    among=["changed", "date", *(word for word in SORTS if word != "changed")],
     help="Sort order: newest or largest first, text from A to Z; `date` is `changed`.",
 )
 @click.option("--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="List at most N; 0: all.")
@@ -113,8 +89,8 @@ def list_command(
     Sessions of sub-agents are only counted, unless --all lists them; --json includes them, each with its
     parent. WHEN is the time of the newest message; order, --since and --until use it. If no message has a
     time, the times of the files are used. A time in the future is ignored and reported as a note by
-    `sessionary check`. KIND is shown if there are several kinds. "(archived)" marks a session that is left
-    only in the archive.
+    `sessionary check`. --since and --until omit sessions of unknown time. KIND is shown if there are several
+    kinds. "(archived)" marks a session that is left only in the archive.
 
     On a terminal, if sessions must be read and that takes more than a second, the newest ones are printed first, with
     "…" for what is not known yet; then the progress, and the complete list. Ctrl-C ends the reading and lists what is
@@ -128,21 +104,28 @@ def list_command(
     details.
     """
     workspace = homes.workspace()
-    accepted = [health for word in healths for health in _HEALTHS[word]]
-    wanted = Filter(kinds, model, branch, accepted, [tag.removeprefix("#") for tag in tags], starred)
-    selection = _Selection(workspace, project, since, until, wanted)
-    early = None
-    if output.is_terminal() and not output.is_json():
-        early = partial(_print_first, selection, 0 if sort in _SORTS else limit or output.height())
+    choose = partial(
+        workspace.list,
+        kind=kinds,
+        project=project,
+        model=model,
+        branch=branch,
+        health=healths,
+        tag=tags,
+        starred=starred,
+        since=since,
+        until=until,
+        sort="changed" if sort == "date" else sort,
+    )
+    rows_first = (limit or output.height()) if sort in ("changed", "date") else 0
+    is_early = output.is_terminal() and not output.is_json()
+    early = partial(_print_first, workspace, choose, rows_first) if is_early else None
     found, failure = all_summaries(workspace, early)
-    chosen = selection.of(found, failure)
-    if sort in _SORTS:
-        chosen.sort(key=_SORTS[sort])
+    chosen = choose(summaries=found, failure=failure)
     if output.is_json():
         shown = [one for one in chosen if not (top_level and one.nested)]
         prices = workspace.prices()
-        rows = (documents.of_summary(one, prices) for one in shown[: limit or None])
-        output.items(rows)
+        output.items(documents.of_summary(one, prices) for one in shown[: limit or None])
     elif chosen:
         _print(workspace, found, chosen, all_=all_, limit=limit, with_tokens=sort == "tokens")
         _print_left_out(chosen, len(found) - len(chosen), all_=all_, limit=limit)
@@ -157,11 +140,6 @@ def list_command(
     return report_failure(failure, "listed")
 
 
-def _rank(one: Summary) -> tuple[float, str, str]:
-    """The time of the last change, minus infinity if it is unknown; then the id, then the folder."""
-    return one.updated.timestamp() if one.updated else -math.inf, one.ref.session_id, one.ref.locator
-
-
 def _print(
     workspace: Workspace,
     found: list[Summary],
@@ -173,11 +151,15 @@ def _print(
 ) -> None:
     """Print the table."""
     short = workspace.short_ids([one.ref for one in found])
-    shown = list(_below_parents(chosen)) if all_ else [(one, 0) for one in chosen if not one.nested]
-    rows = [(one, short[one.ref], depth) for one, depth in shown[: limit or None]]
+    shown: Iterator[tuple[Summary, int]] = ((one, 0) for one in chosen if not one.nested)
+    if all_:
+        from sessionary.workspace.family import below_parents  # here: other lists do not need it
+
+        shown = below_parents(chosen)
+    rows = [(one, short[one.ref], depth) for one, depth in islice(shown, limit or None)]
     drawn = list(columns(rows, names_of(workspace, chosen)))
     if with_tokens:
-        counts = [formatting.quantity(_tokens(one)) for one, _, _ in rows]
+        counts = [formatting.quantity(tokens_of(one)) for one, _, _ in rows]
         drawn.insert(-2, Column("TOKENS", counts, right=True))
     numbered = last_list.remember([one.ref for one, _, _ in rows])
     if numbered and output.is_terminal():  # a pipe gets the columns that scripts know, in the same order
@@ -187,35 +169,15 @@ def _print(
         _print_table(drawn)
 
 
-class _Selection(NamedTuple):
-    """Which sessions are listed."""
-
-    workspace: Workspace
-    project: str | None
-    since: datetime | None
-    until: datetime | None
-    wanted: Filter
-
-    def of(self, some: Sequence[Summary], failure: StorageFailed | None = None) -> list[Summary]:
-        """These of some sessions, the newest first. Raises as `of_project`."""
-        found = [
-            one
-            for one in of_project(self.workspace, list(some), self.project, failure)
-            if (one.updated is None or is_within(one.updated, self.since, self.until))
-            and self.wanted.holds(one)
-        ]
-        return sorted(found, key=_rank, reverse=True)
-
-
-def _print_first(selection: _Selection, limit: int, known: Sequence[Summary]) -> None:
+def _print_first(workspace: Workspace, choose: Choose, limit: int, known: Sequence[Summary]) -> None:
     """Print the newest sessions that fit on the screen, before all are read: what is not known is open."""
     try:
-        chosen = [one for one in selection.of(known) if not one.nested]
+        chosen = [one for one in choose(summaries=known) if not one.nested]
     except NotFound:
         return  # the project of a session may be known only when it is read
     if some := chosen[: min(max(output.height() - _BELOW, 1), limit)]:
-        short = selection.workspace.short_ids([one.ref for one in some])
-        _print_table(columns([(one, short[one.ref], 0) for one in some], names_of(selection.workspace, some)))
+        short = workspace.short_ids([one.ref for one in some])
+        _print_table(columns([(one, short[one.ref], 0) for one in some], names_of(workspace, some)))
         output.flush()
 
 
@@ -268,23 +230,6 @@ def _title(summary: Summary, depth: int) -> str:
     return one_line(title)
 
 
-def _below_parents(found: list[Summary]) -> Iterator[tuple[Summary, int]]:
-    """Every session with its depth: sub-sessions behind their parents; those without one come last."""
-    children: dict[str | None, list[Summary]] = {}
-    for one in found:
-        if one.nested:
-            children.setdefault(one.parent, []).append(one)
-    seen: set[SessionRef] = set()
-    for start in chain((one for one in found if not one.nested), found):
-        todo = [(start, 0)]
-        while todo:
-            one, depth = todo.pop()
-            if one.ref not in seen:
-                seen.add(one.ref)
-                yield one, depth
-                todo += [(child, depth + 1) for child in reversed(children.get(one.ref.session_id, []))]
-
-
 def _print_left_out(chosen: list[Summary], left_out: int, *, all_: bool, limit: int) -> None:
     """Print how many sessions are not shown and how many are damaged."""
     shown = len(chosen) if all_ else sum(not one.nested for one in chosen)
@@ -298,7 +243,7 @@ def _print_left_out(chosen: list[Summary], left_out: int, *, all_: bool, limit: 
         output.aside(f"{kept:,} {are} only in the archive; `sessionary archive list --gone` lists them")
     if hidden := len(chosen) - shown:
         output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
-    damaged = sum(one.health not in formatting.WELL for one in chosen)
+    damaged = sum(one.health not in WELL for one in chosen)
     if damaged:
         look = one_line(formatting.command("check"))
         are = "session is" if damaged == 1 else "sessions are"
@@ -314,9 +259,7 @@ def overview() -> int:
     """Print the overview; return the exit code."""
     workspace = homes.workspace()
     summaries, failure = all_summaries(workspace)
-    own = sorted(
-        (one for one in summaries if not one.nested), key=lambda one: believed(one.updated), reverse=True
-    )
+    own = [one for one in workspace.list(summaries=summaries) if not one.nested]
     if not own:
         output.line(NONE_YET)
         output.line("`sessionary demo` shows what Sessionary does, `sessionary --help` all commands.")
@@ -328,13 +271,13 @@ def overview() -> int:
     output.line()
     newest = own[:_NEWEST]
     _print_table(columns([(one, short[one.ref], 0) for one in newest], names_of(workspace, newest)))
-    damaged = [one for one in own if one.health not in formatting.WELL]
+    damaged = [one for one in own if one.health not in WELL]
     output.lines(_named("damaged", damaged, short, "red"))
     doctor = workspace.doctor(now=datetime.now(UTC), summaries=summaries)
     leaving = [one for agent in doctor.agents for one in agent.leaving]
     output.lines(_named("deleted soon by their agents", leaving, short, "yellow"))
-    if unkept := workspace.archived.lacks(leaving):
-        output.line(f"{len(unkept):,} of them not archived: sessionary archive run")
+    if unkept := sum(agent.unkept for agent in doctor.agents):
+        output.line(f"{unkept:,} of them not archived: sessionary archive run")
     output.line()
     first = short[own[0].ref]
     output.line(

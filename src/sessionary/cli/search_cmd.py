@@ -14,7 +14,7 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import of_project, project_name, project_names, report_failure
+from sessionary.cli.targets import project_name, project_names, report_failure
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -121,7 +121,7 @@ def search_command(
     asked = [targets.session(workspace, session)] if session else refs
     if project is not None:
         summaries, failure = gathered(workspace.summaries())
-        of_it = {one.ref for one in of_project(workspace, summaries, project, failure)}
+        of_it = {one.ref for one in workspace.of_project(project, summaries, failure)}
         asked = [ref for ref in asked if ref in of_it]
     if kinds:
         asked = [ref for ref in asked if ref.kind in kinds]

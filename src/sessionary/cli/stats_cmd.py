@@ -15,14 +15,13 @@ from sessionary.cli.param_types import Zone
 from sessionary.cli.progress import Progress
 from sessionary.cli.spending_tables import NO_PROJECT, report_unpriced, spending_object, spending_tables
 from sessionary.cli.table import Column
-from sessionary.cli.targets import all_summaries, names_of, of_project, project_names, report_failure
+from sessionary.cli.targets import all_summaries, names_of, project_names, report_failure
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier.event_reader import Usage
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Stats, Workspace
 from sessionary.workspace.costs import Costs
 from sessionary.workspace.family import relation_of
-from sessionary.workspace.filters import Filter, is_within
 from sessionary.workspace.spending import SpendingReport
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -74,11 +73,10 @@ def stats_command(
     """
     workspace = homes.workspace()
     found, failure = all_summaries(workspace)
-    wanted = Filter(kinds, model)
-    summaries = [one for one in of_project(workspace, found, project, failure) if wanted.holds(one)]
+    summaries = workspace.list(kind=kinds, project=project, model=model, summaries=found, failure=failure)
     spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
-    summaries = [one for one in summaries if is_within(one.updated, since, until)]
+    summaries = workspace.list(since=since, until=until, summaries=summaries)
     left_out = len(found) - len(summaries)
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if output.is_json():

@@ -202,23 +202,6 @@ def all_summaries(
         reading.end()
 
 
-def of_project(
-    workspace: Workspace, summaries: list[Summary], word: str | None, failure: StorageFailed | None
-) -> list[Summary]:
-    """The sessions of the projects that the value of `--project` names; all without one.
-
-    Raises:
-        NotFound: no project matches.
-        StorageFailed: no project matches, and not all sessions could be listed: `failure`.
-    """
-    if word is None:
-        return summaries
-    try:
-        return workspace.of_project(word, summaries)
-    except NotFound as error:
-        raise failure or error from None
-
-
 def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> Callable[[Summary], str]:
     """A function that gives the name under which the project of each of these sessions is shown."""
     project_of, name = workspace.project_of(summaries), cache(project_name)

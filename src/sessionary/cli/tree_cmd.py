@@ -11,7 +11,7 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
-from sessionary.cli.targets import all_summaries, names_of, of_project, report_failure, report_none
+from sessionary.cli.targets import all_summaries, names_of, report_failure, report_none
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import documents
@@ -43,9 +43,9 @@ def tree_command(session: str | None, project: str | None) -> int:
     workspace = homes.workspace()
     summaries, failure = all_summaries(workspace)
     wanted = None if session is None else targets.session(workspace, session)
-    tops = workspace.tree(of_project(workspace, summaries, project, failure))
+    tops = workspace.tree(workspace.list(project=project, summaries=summaries, failure=failure))
     if wanted is not None:
-        tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
+        tops = [top for top in tops if top.has(wanted)]
     if output.is_json():
         output.items(_objects(tops, workspace.prices()))
     else:

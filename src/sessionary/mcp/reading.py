@@ -11,7 +11,7 @@ from sessionary.errors import Invalid, NotFound
 from sessionary.mcp import answers
 from sessionary.mcp.answers import DEFAULT_TOKENS, Answer
 from sessionary.model import SessionRef, Summary
-from sessionary.workspace import KINDS, Workspace, documents, gathered
+from sessionary.workspace import Workspace, documents, gathered
 
 LONGEST_TEXT = 1_500
 """Characters of a text in an answer with several messages."""
@@ -77,6 +77,7 @@ class Reading:
         health: str | None = None,
         since: str | None = None,
         until: str | None = None,
+        sort: str = "changed",
         sub_agents: bool = False,
         skip: int = 0,
         max_tokens: int = DEFAULT_TOKENS,
@@ -84,13 +85,24 @@ class Reading:
         """List sessions of coding agents, the last changed first.
 
         kind: only this kind of agent, such as claude_code or codex. project: its path, or the end of its name.
-        model: text in the name of a model. branch: a git branch. health: ok, note, cosmetic, hides_data, stops_resume
-        or lost_data. since, until: ISO dates or times; a date of `until` is included. sub_agents: also their sessions.
-        skip: sessions to pass over, for the next page.
+        model: text in the name of a model. branch: a git branch. health: ok, damaged, note, cosmetic,
+        hides_data, stops_resume or lost_data. since, until: ISO dates or times; a date of `until` is included. sort:
+        changed, created, size, tokens, messages, turns, title or project. sub_agents: also their sessions. skip:
+        sessions to pass over, for the next page.
         """
         tokens = answers.room(max_tokens)
         call = self._call()
-        chosen, notes = _chosen(call, kind, project, since, until, model=model, branch=branch, health=health)
+        chosen, notes = _chosen(
+            call,
+            kind=kind,
+            project=project,
+            model=model,
+            branch=branch,
+            health=health,
+            since=_moment("since", since),
+            until=_moment("until", until, end=True),
+            sort=sort,
+        )
         shown = [one for one in chosen if sub_agents or not one.nested]
         if len(shown) < len(chosen):
             hidden = len(chosen) - len(shown)
@@ -129,7 +141,7 @@ class Reading:
             refs, failure = gathered(call.workspace.refs())
             notes += _unread(failure)
         else:
-            summaries, notes = _chosen(call, kind, project, None, None)
+            summaries, notes = _chosen(call, kind=kind, project=project)
             refs = [one.ref for one in summaries]
         hits = call.workspace.search(
             query,
@@ -248,11 +260,10 @@ class Reading:
         """
         tokens = answers.room(max_tokens)
         call = self._call()
-        chosen, notes = _chosen(call, kind, project, since, until)
-        stats = call.workspace.stats(chosen)
-        spent = call.workspace.spending(
-            chosen, since=_moment("since", since), until=_moment("until", until, end=True)
-        )
+        first, end = _moment("since", since), _moment("until", until, end=True)
+        chosen, notes = _chosen(call, kind=kind, project=project)
+        stats = call.workspace.stats(call.workspace.list(since=first, until=end, summaries=chosen))
+        spent = call.workspace.spending(chosen, since=first, until=end)
         tables: dict[str, Any] = {}
         for name, rows in (("models", spent.models), ("projects", spent.projects), ("agents", spent.agents)):
             order = sorted(rows.items(), key=lambda row: (-(row[1].cost or 0), -row[1].usage.tokens))
@@ -338,32 +349,10 @@ class Reading:
         return Answer({"file_name": export.file_name, "text": text}, notes)
 
 
-def _chosen(
-    call: Call,
-    kind: str | None,
-    project: str | None,
-    since: str | None,
-    until: str | None,
-    *,
-    model: str | None = None,
-    branch: str | None = None,
-    health: str | None = None,
-) -> tuple[list[Summary], list[str]]:
-    """The sessions that match, the newest first, and which folders could not be read."""
-    if kind is not None and kind not in KINDS:
-        raise Invalid(f"unknown kind {kind}", hint=f"the kinds are {', '.join(KINDS)}")
+def _chosen(call: Call, **wanted: Any) -> tuple[list[Summary], list[str]]:
+    """The sessions that `Workspace.list` chooses, and which folders could not be read."""
     found, failure = gathered(call.workspace.summaries())
-    chosen = call.workspace.list(
-        kind=kind,
-        project=project,
-        model=model,
-        branch=branch,
-        health=health,
-        since=_moment("since", since),
-        until=_moment("until", until, end=True),
-        summaries=found,
-    )
-    return chosen, _unread(failure)
+    return call.workspace.list(**wanted, summaries=found, failure=failure), _unread(failure)
 
 
 def _counts(call: Call, summary: Any, tokens: int) -> Answer:

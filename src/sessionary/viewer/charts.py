@@ -41,7 +41,7 @@ def charts(library: Library, place: Place) -> dict[str, Any]:
     plots = []
     if ref.kind == "work":
         found = next(_families(some) for other, some in library.by_workspace() if other is workspace)
-        tops = [top for top in found if any(kin.ref == ref for kin, _ in descent(top))]
+        tops = [top for top in found if top.has(ref)]
         plots.append(("Work over time", work_timeline(tops, _spans(workspace, tops)), ""))
     elif ref.kind == "brainstorm":
         scores = workspace.scores(ref)

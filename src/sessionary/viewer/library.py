@@ -15,6 +15,7 @@ from sessionary.escaping import harmless
 from sessionary.model import SessionRef, Summary
 from sessionary.viewer.listing import row_of
 from sessionary.workspace import Workspace, gathered
+from sessionary.workspace.filters import by_recency
 
 
 class Place(NamedTuple):
@@ -96,7 +97,8 @@ class Library:
                         row["cwd"] = _path_of(one.ref.project, workspace, paths)
                     old = _Known(Place(workspace, one.ref), one, msgspec.json.encode(row), version, unread)
                 known[key] = old
-        ordered = dict(sorted(known.items(), key=_rank, reverse=True))
+        rank = by_recency()
+        ordered = dict(sorted(known.items(), key=lambda item: rank(item[1].summary), reverse=True))
         if before.version and list(ordered.values()) == list(before.known.values()):
             version = before.version
         return _State(version, ordered, failures)
@@ -187,8 +189,3 @@ def _path_of(project: str, workspace: Workspace, known: dict[str, str]) -> str |
 def _as_read(known: _Known, version: int) -> _Known:
     row = msgspec.json.decode(known.row) | {"unread": False}
     return known._replace(row=msgspec.json.encode(row), version=version, unread=False)
-
-
-def _rank(item: tuple[str, _Known]) -> tuple[float, str]:
-    updated = item[1].summary.updated
-    return (updated.timestamp() if updated else float("-inf")), item[0]

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from sessionary.model import SessionRef, Summary
-
-_OLDEST = datetime.min.replace(tzinfo=UTC)
+from sessionary.workspace.filters import by_recency
 
 
 @dataclass(slots=True)
@@ -40,22 +38,38 @@ class Kin:
         """The session."""
         return self.summary.ref
 
+    def has(self, ref: SessionRef) -> bool:
+        """True for the session itself and for its descendants."""
+        return any(one.ref.locator == ref.locator for one, _ in descent(self))
+
 
 def families(summaries: Iterable[Summary]) -> list[Kin]:
     """The sessions without a parent, each with its descendants; the one that changed last first."""
+    rank = by_recency()
+    tops = _tops(sorted(summaries, key=rank))
+    return sorted(tops, key=lambda top: max(rank(one.summary) for one, _ in descent(top)), reverse=True)
+
+
+def below_parents(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, int]]:
+    """The sessions in their order with their depths, those of sub-agents behind their parents; without these, last."""
+    tops = sorted(_tops(summaries, forks=False), key=lambda top: top.summary.nested)
+    return ((one.summary, len(levels)) for top in tops for one, levels in descent(top))
+
+
+def _tops(summaries: Iterable[Summary], *, forks: bool = True) -> list[Kin]:
+    """The sessions without a parent, each with its descendants; children stand in the order of the sessions."""
     kin = [Kin(summary, relation_of(summary)) for summary in summaries]
-    kin.sort(key=_age)
     by_id: dict[str, list[Kin]] = {}
     for one in kin:
         by_id.setdefault(one.ref.session_id, []).append(one)
-    tops = [one for one in kin if not _joins_parent(one, by_id)]
+    tops = [one for one in kin if not ((forks or one.summary.nested) and _joins_parent(one, by_id))]
     seen = {id(one) for top in tops for one, _ in descent(top)}
     for one in reversed(kin):  # the rest are in a circle
         if id(one) not in seen:
             top = _loose_end(one)
             tops.append(top)
             seen |= {id(below) for below, _ in descent(top)}
-    return sorted(tops, key=lambda top: max(_age(one) for one, _ in descent(top)), reverse=True)
+    return tops
 
 
 def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
@@ -106,7 +120,3 @@ def _loose_end(one: Kin) -> Kin:
     one.parent.children = [child for child in one.parent.children if child is not one]
     one.parent, one.loop = None, True
     return one
-
-
-def _age(one: Kin) -> tuple[datetime, str]:
-    return one.summary.updated or _OLDEST, one.ref.session_id

@@ -1,15 +1,40 @@
-"""Select sessions by what their summaries say, by time, and by project: the folder that their agent worked in."""
+"""Select and sort sessions by their summaries: by time, health and project, the folder that their agent worked in."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.ids import path_slug, project_slug
-from sessionary.model import Summary
+from sessionary.layouts.clock import believed
+from sessionary.model import Severity, Summary
+
+WELL = frozenset({"ok", Severity.note.name})
+"""The healths of sessions that nothing is wrong with."""
+
+HEALTHS = {
+    "ok": WELL,
+    "damaged": frozenset(severity.name for severity in Severity) - WELL,
+    **{severity.name: frozenset({severity.name}) for severity in Severity},
+}
+"""What sessions are selected by, and the healths that each selects."""
+
+SORTS: dict[str, Callable[[Summary], Any]] = {
+    "changed": lambda one: 0,
+    "created": lambda one: -one.created.timestamp() if one.created else math.inf,
+    "size": lambda one: -one.size,
+    "tokens": lambda one: -tokens_of(one),
+    "messages": lambda one: -one.messages,
+    "turns": lambda one: -one.turns,
+    "title": lambda one: (one.title or "~").casefold(),
+    "project": lambda one: one.ref.project or one.cwd or "~",
+}
+"""The orders of a list: largest and newest first, text from A to Z; of equals, and by ``changed``, the newest first."""
 
 
 class Filter(NamedTuple):
@@ -19,9 +44,13 @@ class Filter(NamedTuple):
         kinds: their kind is one of these; empty for any.
         model: one of their models has this text in its name, in any case.
         branch: the git branch that they worked on.
-        healths: their health is one of these; empty for any.
-        tags: they have all of these tags, in any case.
+        healths: their health is one of those that these words of `HEALTHS` select; empty for any.
+        tags: they have all of these tags, in any case, with or without ``#``.
         starred: they have a star.
+        since: they changed at this time or later.
+        until: they changed before.
+
+    An unknown time is only in a range without bounds.
     """
 
     kinds: Collection[str] = ()
@@ -30,26 +59,44 @@ class Filter(NamedTuple):
     healths: Collection[str] = ()
     tags: Collection[str] = ()
     starred: bool = False
+    since: datetime | None = None
+    until: datetime | None = None
 
     def holds(self, one: Summary) -> bool:
         """True for a session that is to be listed."""
         return (
             (not self.kinds or one.ref.kind in self.kinds)
             and (self.branch is None or one.branch == self.branch)
-            and (not self.healths or one.health in self.healths)
+            and (not self.healths or any(one.health in HEALTHS[word] for word in self.healths))
             and (not self.starred or one.starred)
-            and (
-                not self.tags or {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in one.tags}
-            )
+            and (not self.tags or set(map(_folded, self.tags)) <= set(map(_folded, one.tags)))
             and (self.model is None or any(self.model.casefold() in name.casefold() for name in one.models))
+            and (self.since is None or (one.updated is not None and one.updated >= self.since))
+            and (self.until is None or (one.updated is not None and one.updated < self.until))
         )
 
 
-def is_within(time: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """True for a time from `since` up to `until`; an unknown time is only in a range without bounds."""
-    if time is None:
-        return since is None and until is None
-    return (since is None or time >= since) and (until is None or time < until)
+def _folded(tag: str) -> str:
+    return tag.removeprefix("#").casefold()
+
+
+def require_known(what: str, words: Iterable[str], known: Iterable[str]) -> None:
+    """Raise Invalid for the first word that is not known."""
+    for word in words:
+        if word not in known:
+            raise Invalid(f"unknown {what} {word}", hint=f"the {what}s are {', '.join(known)}")
+
+
+def by_recency() -> Callable[[Summary], tuple[datetime, str, str]]:
+    """A key that sorts sessions by their last change, an unknown one first; then by id, and by place."""
+    now = datetime.now(UTC)
+    return lambda one: (believed(one.updated, now), one.ref.session_id, one.ref.locator)
+
+
+def tokens_of(one: Summary) -> int:
+    """The tokens that its models used; 0 if it does not state them."""
+    used = one.total_usage()
+    return 0 if used is None else used.tokens
 
 
 def projects_of(summaries: Iterable[Summary], paths: dict[str, str]) -> Callable[[Summary], str | None]:

@@ -23,11 +23,13 @@ from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.changing import Reverts, Trashes
+from sessionary.layouts.clock import believed
 from sessionary.layouts.session_ids import LATEST
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace.archive_index import Key, key_of
 from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import ending_in, gathered, in_turn
+from sessionary.workspace.filters import of_project, projects_of
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
 from sessionary.workspace.naming import is_short_for, short_ids
 from sessionary.workspace.seen import Seen
@@ -369,7 +371,7 @@ class Sessions:
     ) -> list[SessionRef]:
         """The one session that changed or was moved to the trash last; none if there is none."""
         found = [
-            (one.updated, one.ref.session_id, one.ref)
+            (believed(one.updated), one.ref.session_id, one.ref)
             for one in gathered(self.summaries())[0]
             if one.updated is not None and (able is None or self.grants(one.ref, able)) and not one.nested
         ]
@@ -480,22 +482,24 @@ class Sessions:
             raise _no_project(word, [paths.get(slug, slug) for slug in slugs])
         return found
 
-    def of_project(self, word: str, summaries: Iterable[Summary]) -> list[Summary]:
+    def of_project(
+        self, word: str, summaries: Iterable[Summary], failure: StorageFailed | None = None
+    ) -> list[Summary]:
         """The sessions of the projects that a word names.
 
         Args:
             word: the path of a project, the name of its folder of sessions, or the end of one of both.
             summaries: the sessions.
+            failure: why some are not among them.
 
         Raises:
             NotFound: no session is of such a project.
+            StorageFailed: `failure`, if that hides such a session.
         """
-        from sessionary.workspace.filters import of_project
-
         some = list(summaries)
         found = of_project(some, word)
         if not found:
-            raise _no_project(word, filter(None, map(self.project_of(some), some)))
+            raise failure or _no_project(word, filter(None, map(self.project_of(some), some)))
         return found
 
     def project_of(self, summaries: Iterable[Summary]) -> Callable[[Summary], str | None]:
@@ -503,8 +507,6 @@ class Sessions:
 
         It is the path of the folder that its agent worked in; where that is unknown `SessionRef.project`; else None.
         """
-        from sessionary.workspace.filters import projects_of
-
         some = list(summaries)
         slugs = {one.ref.project for one in some}
         return projects_of(some, self.project_paths(slug for slug in slugs if slug is not None))

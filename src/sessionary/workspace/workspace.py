@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -18,14 +18,15 @@ from sessionary.layouts.abilities import ChecksChain, ChecksHome
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.changing import Changes, Renames, Reverts, Trashed
 from sessionary.layouts.changing import Undoable as Change
-from sessionary.layouts.clock import believed
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import ForkPreview, Repair
 from sessionary.workspace.failures import gathered
+from sessionary.workspace.filters import HEALTHS, SORTS, Filter, by_recency, require_known
 from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.stats import Stats
+from sessionary.workspace.stores import KINDS
 
 if TYPE_CHECKING:
     import threading
@@ -84,53 +85,56 @@ class Workspace(Sessions):
     def list(
         self,
         *,
-        kind: str | None = None,
+        kind: str | Collection[str] | None = None,
         project: str | None = None,
         model: str | None = None,
         branch: str | None = None,
-        health: str | None = None,
-        tag: str | None = None,
+        health: str | Collection[str] | None = None,
+        tag: str | Collection[str] | None = None,
         starred: bool = False,
         since: datetime | None = None,
         until: datetime | None = None,
+        sort: str = "changed",
         summaries: Iterable[Summary] | None = None,
+        failure: StorageFailed | None = None,
     ) -> builtins.list[Summary]:
         """Return the summary of every session, the newest first; sub-agents' sessions included.
 
         Only sessions that changed since the last list are read. A session that is damaged is listed with its problems.
 
         Args:
-            kind: only sessions of this kind, see `KINDS`.
+            kind: only sessions of this kind, or of one of these, see `KINDS`.
             project: only sessions of this project, see `of_project`.
             model: only sessions in which a model with this text in its name wrote.
             branch: only sessions on this git branch.
-            health: only sessions of this health.
-            tag: only sessions with this tag.
+            health: only sessions of this health, or of one of these. ``ok`` includes sessions with a note; ``damaged``
+                stands for all other healths.
+            tag: only sessions with this tag, or with all of these.
             starred: only sessions with a star.
-            since: only sessions that changed at this time or later; needs a time zone.
-            until: only sessions that changed before.
+            since: only sessions that changed at this time or later; needs a time zone. The time must be known.
+            until: only sessions that changed before, likewise.
+            sort: ``changed``, or ``created``, ``size``, ``tokens``, ``messages``, ``turns`` (largest and newest first),
+                ``title``, ``project`` (from A to Z); the newest of equals first.
             summaries: choose from these; None for all sessions.
+            failure: why some are not among `summaries`.
 
         Raises:
+            Invalid: no such kind, health or order.
             NotFound: no project matches.
-            StorageFailed: a folder cannot be read; `summaries` yields all others first.
+            StorageFailed: a folder cannot be read; `summaries` yields all others first. Or `failure`: no project
+                matches, and one may be there.
         """
-        # Here and below: what a list of the command line does not need.
-        from sessionary.workspace.filters import Filter, is_within
-
-        wanted = Filter(
-            () if kind is None else (kind,),
-            model,
-            branch,
-            () if health is None else (health,),
-            () if tag is None else (tag,),
-            starred,
-        )
-        found = builtins.list(filter(wanted.holds, self.summaries() if summaries is None else summaries))
+        kinds, healths, tags = map(_several, (kind, health, tag))
+        require_known("kind", kinds, KINDS)
+        require_known("health", healths, HEALTHS)
+        require_known("order", (sort,), SORTS)
+        wanted = Filter(kinds, model, branch, healths, tags, starred, since, until)
+        found = self.summaries() if summaries is None else summaries
         if project is not None:
-            found = self.of_project(project, found)
-        found = [one for one in found if is_within(one.updated, since, until)]
-        return sorted(found, key=lambda one: (believed(one.updated), one.ref.session_id), reverse=True)
+            found = self.of_project(project, found, failure)
+        chosen = sorted(filter(wanted.holds, found), key=by_recency(), reverse=True)
+        chosen.sort(key=SORTS[sort])
+        return chosen
 
     # -- reading
 
@@ -147,6 +151,7 @@ class Workspace(Sessions):
         if isinstance(target, SessionRef):
             items = self.layout_of(target).read(target)
             return (one for one in items if isinstance(one, Message | Aside | Inherited | Problem))
+        # Here and below: what a list of the command line does not need.
         from sessionary.layouts.amplifier.reading import read_file
 
         return read_file(self._fs, str(target))
@@ -976,3 +981,7 @@ class Workspace(Sessions):
 
         with connected(Local(self, chosen(settings), state_of_commands()), passed) as remote:
             return remote.status()
+
+
+def _several(words: str | Collection[str] | None) -> Collection[str]:
+    return (words,) if isinstance(words, str) else words or ()

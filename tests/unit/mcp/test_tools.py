@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sessionary.mcp.server import CHANGING, READING, build
 
 ONE = "3f0c81d2-0000-4000-8000-000000000001"
 TWO = "9c1d4e7f-0000-4000-8000-000000000002"
+THREE = "5a5a5a5a-0000-4000-8000-000000000003"
 TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 PASSWORD = "correct-horse-battery"
 
@@ -101,6 +103,28 @@ def test_sessions_are_listed_in_pages(ask: Ask) -> None:
     rest = ask("list_sessions", skip=1)["untrusted"]
     assert (len(rest["sessions"]), rest["total"]) == (1, 2)
     assert ask("list_sessions", until="2020-01-01")["untrusted"] == {"sessions": [], "total": 0}
+
+
+def test_sessions_are_sorted_and_selected_as_by_the_command_line(ask: Ask) -> None:
+    assert [one["id"] for one in ask("list_sessions", sort="messages")["untrusted"]["sessions"]] == [ONE, TWO]
+    assert [one["id"] for one in ask("list_sessions", sort="title")["untrusted"]["sessions"]] == [ONE, TWO]
+    (damaged,) = ask("list_sessions", health="damaged")["untrusted"]["sessions"]
+    assert damaged["health"] not in ("ok", "note")
+    assert ask("list_sessions", kind="codex", project="app")["untrusted"]["total"] == 0
+
+
+def test_the_tokens_of_a_time_are_those_of_sessions_that_went_on_after_it(home: Path, ask: Ask) -> None:
+    def said(day: int) -> str:
+        usage = {"input_tokens": 10 * day, "output_tokens": 1}
+        answer = {"role": "assistant", "id": f"m{day}", "model": "m", "content": [], "usage": usage}
+        line = {"type": "assistant", "timestamp": f"2026-03-0{day}T09:00:00Z", "cwd": "/w/app"}
+        return json.dumps({**line, "uuid": f"u{day}", "sessionId": THREE, "message": answer}) + "\n"
+
+    (home / "projects" / "-w-app" / f"{THREE}.jsonl").write_text(said(1) + said(2))
+    found = ask("get_stats", until="2026-03-01")["untrusted"]
+    assert (found["usage"]["input"], found["sessions"]) == (10, 0)
+    until = datetime(2026, 3, 2).astimezone()
+    assert Workspace(home).spending(until=until).total.usage.input == 10
 
 
 def test_the_default_answer_has_at_most_4000_tokens(home: Path, ask: Ask) -> None:
