@@ -11,12 +11,13 @@ from sessionary.codec import Undecodable, decode
 from sessionary.errors import SessionaryError
 from sessionary.escaping import harmless
 from sessionary.export.wording import one_line, pretty_json
-from sessionary.model import Problem, Severity, Summary
+from sessionary.model import Problem, Severity
 from sessionary.viewer.library import Library, Place
 from sessionary.viewer.transcript import messages
 from sessionary.workspace import documents
 from sessionary.workspace.comparing import files_of
 from sessionary.workspace.excerpts import Excerpt, excerpt_of
+from sessionary.workspace.family import kin_of, with_agents
 from sessionary.workspace.stored import LINE, StoredFile, StoredRecord, file_named
 
 PLACES = 100
@@ -140,8 +141,9 @@ def usage(place: Place, library: Library) -> dict[str, Any]:
     """
     summary = place.workspace.summary(place.ref)
     own = place.workspace.spending([summary])
-    family = _with_agents(summary, library)
-    whole = place.workspace.spending(family) if len(family) > 1 else None
+    kin = kin_of(summary.ref, (one for one in library.summaries() if one.ref.kind == summary.ref.kind))
+    agents = [] if kin is None else [one.summary for one in with_agents(kin)][1:]
+    whole = place.workspace.spending([summary, *agents]) if agents else None
     return {
         "models": [
             {"model": one_line(name), **documents.of_spending(one)} for name, one in own.models.items()
@@ -150,25 +152,9 @@ def usage(place: Place, library: Library) -> dict[str, Any]:
         "total": documents.of_spending(own.total),
         "states_usage": not own.silent_sessions,
         "prices": own.prices,
-        "agents": len(family) - 1,
+        "agents": len(agents),
         "family": None if whole is None else documents.of_spending(whole.total),
     }
-
-
-def _with_agents(summary: Summary, library: Library) -> list[Summary]:
-    """A session and those of its sub-agents, and of theirs."""
-    below: dict[str, list[Summary]] = {}
-    for one in library.summaries():
-        if one.nested and one.parent is not None and one.ref.kind == summary.ref.kind:
-            below.setdefault(one.parent, []).append(one)
-    found = {summary.ref: summary}
-    todo = [summary]
-    while todo:
-        for one in below.get(todo.pop().ref.session_id, ()):
-            if one.ref not in found:
-                found[one.ref] = one
-                todo.append(one)
-    return list(found.values())
 
 
 class Asked(NamedTuple):

@@ -22,8 +22,8 @@ from sessionary.layouts.base import Layout
 from sessionary.layouts.files import PartKind
 from sessionary.model import Place, SessionRef
 from sessionary.redaction import Placeholders, Redaction
-from sessionary.workspace.exporting import family_of, kept_rules, rules_of, safe_name, with_agents
-from sessionary.workspace.family import Kin
+from sessionary.workspace.exporting import family_of, kept_rules, rules_of, safe_name
+from sessionary.workspace.family import Kin, with_agents
 from sessionary.workspace.sessions import Sessions
 
 _LINES = (".jsonl", ".records")

@@ -26,7 +26,7 @@ from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
 from sessionary.transcript.typed import numbered
 from sessionary.workspace.failures import gathered, nothing_read
-from sessionary.workspace.family import Kin, families
+from sessionary.workspace.family import Kin, kin_of, with_agents
 from sessionary.workspace.prices import Prices
 from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.spending import spent
@@ -201,12 +201,9 @@ def family_of(sessions: Sessions, target: Target) -> Kin | None:
         return None
     layout = sessions.layout_of(target)
     if Capability.NESTS in layout.capabilities:
-        todo = families(gathered(sessions.catalog.summaries(layout))[0])
-        while todo:
-            one = todo.pop()
-            if one.ref == target:
-                return one
-            todo += one.children
+        found = kin_of(target, gathered(sessions.catalog.summaries(layout))[0])
+        if found is not None:
+            return found
     return Kin(sessions.summary(target), "root")
 
 
@@ -227,24 +224,13 @@ def rules_of(families: Iterable[Kin], marks: Placeholders, rules: Path | None, f
     return Redaction({**personal, **own, **ALWAYS}, mark=marks)
 
 
-def with_agents(top: Kin) -> Iterator[Kin]:
-    """The session, and those of its sub-agents below it."""
-    yield top
-    for one in _agents(top):
-        yield from with_agents(one)
-
-
-def _agents(kin: Kin) -> list[Kin]:
-    return [one for one in kin.children if one.relation == "sub"]
-
-
 def _steps(
     reader: Reader, target: Target, kin: Kin | None, depth: int, report: Report, prices: Prices
 ) -> Steps:
     """The steps of a session, and below it those of its sub-agents."""
     yield _begin(reader, target, None if kin is None else kin.summary, depth, prices)
     yield from _talk(reader.read(target))
-    for one in [] if kin is None else _agents(kin):
+    for one in [] if kin is None else kin.agents:
         try:
             yield from _steps(reader, one.ref, one, depth + 1, report, prices)
         except (NotFound, StorageFailed):

@@ -38,6 +38,11 @@ class Kin:
         """The session."""
         return self.summary.ref
 
+    @property
+    def agents(self) -> list[Kin]:
+        """The sessions of its sub-agents."""
+        return [one for one in self.children if one.relation == "sub"]
+
     def has(self, ref: SessionRef) -> bool:
         """True for the session itself and for its descendants."""
         return any(one.ref.locator == ref.locator for one, _ in descent(self))
@@ -48,6 +53,18 @@ def families(summaries: Iterable[Summary]) -> list[Kin]:
     rank = by_recency()
     tops = _tops(sorted(summaries, key=rank))
     return sorted(tops, key=lambda top: max(rank(one.summary) for one, _ in descent(top)), reverse=True)
+
+
+def kin_of(ref: SessionRef, summaries: Iterable[Summary]) -> Kin | None:
+    """One of some sessions with its descendants; None if it is not among them."""
+    return next((one for top in families(summaries) for one, _ in descent(top) if one.ref == ref), None)
+
+
+def with_agents(one: Kin) -> Iterator[Kin]:
+    """A session, and those of its sub-agents and of theirs below it."""
+    yield one
+    for agent in one.agents:
+        yield from with_agents(agent)
 
 
 def below_parents(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, int]]:
