@@ -235,15 +235,27 @@ def test_what_is_restored_into_a_folder_is_read_there(say: Say, tmp_path: Path, 
 def test_a_chosen_folder_that_is_missing_is_reported(say: Say, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     assert say("archive", "add", "--folder", str(disk))[0] == 0
-    code, _, err = say("list")
-    assert (code, f"The folder of the archive, {disk}, does not exist" in err) == (0, True)
+    assert str(disk) not in say("list")[2], "nothing is archived yet, so nothing is missing"
     assert say("archive", "run")[0] == 0
     assert str(disk) not in say("list")[2]
     shutil.rmtree(disk)
-    for command in ("list", "tree", "stats"):
-        assert f"{disk}, does not exist" in say(command)[2]
+    for words in (["list"], ["tree"], ["stats"], ["search", "Fix"], ["sql", "SELECT 1"]):
+        first, second = say(*words)[2].splitlines()[:2]
+        assert first == f"The folder of the archive, {disk}, does not exist: its sessions are missing."
+        assert len(second) <= 80
+    assert say("archive", "add", "--folder", str(disk))[0] == 0, "as the second line says"
+    assert "does not exist" not in say("list")[2]
+    disk.rmdir()
     assert say("archive", "add", "--replace")[0] == 0
     assert "does not exist" not in say("list")[2]
+
+
+def test_a_folder_that_cannot_be_created_is_not_chosen(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, err = say("archive", "add", "--folder", str(tmp_path / "file" / "archive"))
+    assert code == 16
+    assert str(tmp_path / "file") in err
+    assert document(say, "archive", "run")["folder"] != str(tmp_path / "file" / "archive")
 
 
 def test_long_ids_are_cut_before_columns_are_left_out(

@@ -103,8 +103,9 @@ class _OfAll(click.Command):
 def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path | None, replace: bool) -> int:
     """Choose which sessions are archived, and where. `sessionary archive run` archives them.
 
-    By default, the sessions of all projects and of all agents except Amplifier are archived. The choice is stored
-    in archive.json in the configuration folder. This cannot be undone: --replace discards the choice.
+    By default, the sessions of all projects and of all agents except Amplifier are archived. The folder is created,
+    and the choice is stored in archive.json in the configuration folder. This cannot be undone: --replace discards
+    the choice.
     """
     usual = usual_folder()
     if replace and folder is None and usual is not None:

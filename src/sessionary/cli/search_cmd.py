@@ -14,7 +14,7 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.lazy import command
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import project_name, project_names, report_failure
+from sessionary.cli.targets import project_name, project_names, report_failure, report_missing_archive
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.model import SessionRef
@@ -117,6 +117,7 @@ def search_command(
     workspace = homes.workspace()
     chosen = (frozenset(roles), frozenset(tools), frozenset(parts))
     query = Query((), *chosen, since, until, alternatives, errors)
+    report_missing_archive(workspace)
     refs, failure = gathered(workspace.refs())
     asked = [targets.session(workspace, session)] if session else refs
     if project is not None:

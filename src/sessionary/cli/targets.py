@@ -186,13 +186,7 @@ def all_summaries(
         early: on a terminal, called with what is known if the reading takes more than a second. Then Ctrl-C ends the
             reading alone, and the other sessions are `Summary.unread`.
     """
-    if (missing := workspace.archived.missing()) is not None:
-        output.aside(
-            f"The folder of the archive, {one_line(missing)}, does not exist: its sessions are not listed."
-        )
-        output.aside(
-            "  Mount it, or choose another one: `sessionary archive add --folder DIR`; `archive run` creates it."
-        )
+    report_missing_archive(workspace)
     if not can_be_drawn():
         return gathered(workspace.summaries())
     reading = _Reading(early)
@@ -200,6 +194,15 @@ def all_summaries(
         return gathered(workspace.summaries(reading))
     finally:
         reading.end()
+
+
+def report_missing_archive(workspace: Workspace) -> None:
+    """Print if the folder of the archive is missing: the sessions that only it has are left out."""
+    if (missing := workspace.archived.missing()) is not None:
+        output.aside(
+            f"The folder of the archive, {one_line(missing)}, does not exist: its sessions are missing."
+        )
+        output.aside("  Mount it, or choose another one by `sessionary archive add --folder DIR`.")
 
 
 def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> Callable[[Summary], str]:

@@ -125,7 +125,7 @@ class Archive:
     def choose(
         self, kinds: Iterable[str] = (), projects: Iterable[str] = (), *, replace: bool = False
     ) -> Choice:
-        """Add to what is archived, and remember the folder. Without anything to add, the choice stays as it is.
+        """Add to what is archived, and remember and create the folder. Without anything to add, the choice stays.
 
         Args:
             kinds: kinds of sessions; without any, those of all other agents are archived.
@@ -134,7 +134,7 @@ class Archive:
 
         Raises:
             Unsupported: sessions of a kind cannot be archived.
-            Invalid, StorageFailed: the settings cannot be written.
+            Invalid, StorageFailed: the folder cannot be created, or the settings cannot be written.
         """
         known, kinds = Choice() if replace else load_choice(self._fs), tuple(kinds)
         for kind in kinds:
@@ -147,6 +147,8 @@ class Archive:
             tuple(dict.fromkeys((*known.projects, *projects))),
             None if usual else self.folder,
         )
+        if not usual:  # from now on, a missing folder is an error: its disk is not mounted
+            make_folder(self._fs, self.folder)
         save_choice(choice, self._fs)
         return choice
 
