@@ -11,7 +11,7 @@ from sessionary.cli.targets import project_name
 from sessionary.cli.text import cells, one_line
 from sessionary.export.wording import cost_words, money
 from sessionary.workspace import documents
-from sessionary.workspace.spending import Spending, SpendingReport
+from sessionary.workspace.spending import Spending, SpendingReport, largest
 
 NO_PROJECT = "(no project)"
 NO_TIME = "(no time)"
@@ -62,10 +62,7 @@ def spending_tables(report: SpendingReport) -> Iterator[str]:
         return
     for what, rows in _tables(report).items():
         yield ""
-        if what == "day":
-            names = sorted(rows)[-SHOWN:]
-        else:
-            names = sorted(rows, key=lambda name: (-_weight(report, rows[name]), name))[:SHOWN]
+        names = sorted(rows)[-SHOWN:] if what == "day" else [name for name, _ in largest(rows)[:SHOWN]]
         shown = names
         if what == "project":
             shown = [name if name == NO_PROJECT else project_name(name) for name in names]

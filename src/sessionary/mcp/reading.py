@@ -12,6 +12,7 @@ from sessionary.mcp import answers
 from sessionary.mcp.answers import DEFAULT_TOKENS, Answer
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace, documents, gathered
+from sessionary.workspace.spending import largest
 
 LONGEST_TEXT = 1_500
 """Characters of a text in an answer with several messages."""
@@ -266,8 +267,7 @@ class Reading:
         spent = call.workspace.spending(chosen, since=first, until=end)
         tables: dict[str, Any] = {}
         for name, rows in (("models", spent.models), ("projects", spent.projects), ("agents", spent.agents)):
-            order = sorted(rows.items(), key=lambda row: (-(row[1].cost or 0), -row[1].usage.tokens))
-            tables[name] = [_row(name[:-1], key, one) for key, one in order[:_MOST_ROWS]]
+            tables[name] = [_row(name[:-1], key, one) for key, one in largest(rows)[:_MOST_ROWS]]
             notes += _left_out(len(rows) > _MOST_ROWS, name, "filter by project, kind or time")
         days = sorted(spent.days.items(), key=lambda row: row[0] or "", reverse=True)
         tables["days"] = [_row("day", key, one) for key, one in days[:_MOST_ROWS]]

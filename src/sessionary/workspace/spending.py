@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from typing import Any
 
 from sessionary.model import NO_USAGE, QUARTER, Summary, Usage
 from sessionary.workspace.prices import Prices, Rates
@@ -58,6 +59,11 @@ class SpendingReport:
     unpriced_sessions: int = 0
     silent_sessions: int = 0
     prices: str = ""
+
+
+def largest(rows: Mapping[Any, Spending]) -> list[tuple[Any, Spending]]:
+    """The rows of a table, the highest cost first; of equals the one with more tokens, then by name."""
+    return sorted(rows.items(), key=lambda row: (-(row[1].cost or 0), -row[1].usage.tokens, row[0] or ""))
 
 
 def spent(summary: Summary, prices: Prices) -> Spending:

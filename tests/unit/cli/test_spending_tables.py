@@ -36,6 +36,18 @@ def test_projects_of_one_name_are_two_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(line.startswith("~ ") for line in lines) == 2
 
 
+def test_of_models_without_a_price_the_one_with_more_tokens_comes_first() -> None:
+    found = report()
+    found.models = {
+        "a": Spending(Usage(1), None, 1),
+        "b": Spending(Usage(9), None, 9),
+        "c": Spending(Usage(1), 2.0),
+        "d": Spending(Usage(9), None, 9),
+    }
+    lines = [line.split()[0] for line in spending_tables(found) if line[:2] in ("a ", "b ", "c ", "d ")]
+    assert lines == ["c", "b", "d", "a"]
+
+
 def test_without_usage_there_is_no_table() -> None:
     assert list(spending_tables(SpendingReport())) == []
 
