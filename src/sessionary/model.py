@@ -6,6 +6,7 @@ without a line of Python per session. The others are not dataclasses either, as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
@@ -448,3 +449,10 @@ class Skipped(NamedTuple):
 
 Item = Message | Aside | Inherited | Problem | Fact | UsageEvent | Reset | Skipped | Cursor
 """What reading a session yields."""
+
+
+def from_start(items: Iterator[Item], after: Cursor | None) -> Iterator[Item]:
+    """The items of a session that can only be read from its start, as `Layout.read` yields them."""
+    if after is not None:
+        yield Reset()
+    yield from items

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.agents.claude_code_check import REFUSED
 from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.records import chain
 from sessionary.layouts.registry import LAYOUTS
@@ -27,7 +26,6 @@ TABLES: dict[str, dict[str, Severity]] = {
     "fold.py": UNPAIRED,
     "log_check.py": {},  # passes on the codes of `refuse`
     "chain.py": chain.SHOWN,
-    "claude_code_check.py": REFUSED,
 }
 """The codes of modules that report by a table."""
 CHECKS = ("id_check", "log_check", "tree_check")

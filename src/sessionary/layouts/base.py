@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from sessionary.layouts.files import Location, Part
-from sessionary.model import Cursor, Header, Item, Place, Problem, Reset, SessionRef
+from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold
@@ -22,54 +22,50 @@ MayMatch = Callable[[bytes], bool]
 
 
 class Capability(Enum):
-    """An ability of a layout beyond being read. Those that it does not grant are denied."""
+    """An ability of a layout beyond being read. Those that it does not grant are denied.
+
+    Attributes:
+        APPENDS: its conversation grows at the end, so a reader can go on from a cursor.
+        NESTS: a session may have a parent.
+        EVENTS: a session may have an event log.
+        RESUME: its agent can continue a session by a command; see `Resumes`.
+        REPAIR: its sessions can be repaired.
+        REWIND: its sessions can go back to an earlier turn, and that can be undone.
+        FORK: a session can be made from the first turns of another one.
+        RENAME: its sessions have a name of their own that can be set.
+        TRASH: its sessions can be moved to the trash, and that can be undone.
+    """
 
     APPENDS = "appends"
-    """Its conversation grows at the end, so a reader can go on from a cursor."""
-
     NESTS = "nests"
-    """A session may have a parent."""
-
     EVENTS = "events"
-    """A session may have an event log."""
-
     RESUME = "resume"
-    """Its agent can continue a session by a command; see `Resumes`."""
-
     REPAIR = "repair"
-    """Its sessions can be repaired."""
-
     REWIND = "rewind"
-    """Its sessions can go back to an earlier turn, and that can be undone."""
-
     FORK = "fork"
-    """A session can be made from the first turns of another one."""
-
     RENAME = "rename"
-    """Its sessions have a name of their own that can be set."""
-
     TRASH = "trash"
-    """Its sessions can be moved to the trash, and that can be undone."""
 
 
 class Layout(Protocol):
     """The read side of one kind of session store.
 
     Whatever cannot be read becomes a `Problem` of its session, never an exception that hides the next one. Where a
-    folder full of sessions cannot be read, `discover` MUST yield all the others before it raises.
+    folder full of sessions cannot be read, `discover` MUST yield all the others before it raises. A method of one
+    session raises `NotFound` if that, or the record, is gone; `read` and `raw` raise `StorageFailed` if it cannot be
+    read.
 
     Attributes:
         name: the kind of its sessions.
         capabilities: what it can do beyond being read.
-        home: the folder of its sessions.
+        side_files: our own files beside those of the format, as lines of a `.gitignore`.
+        home: the folder of its sessions, whether it exists or not.
     """
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
     side_files: ClassVar[tuple[str, ...]]
-    """Our own files beside those of the format, as lines of a `.gitignore`."""
     home: Path
-    """The folder of its sessions, whether it exists or not."""
 
     def locations(self) -> Iterator[Location]:
         """The places in which this layout looks."""
@@ -103,9 +99,6 @@ class Layout(Protocol):
 
         Args:
             fold: what its messages add up to, to compare documents with them, and for the time of the last change.
-
-        Raises:
-            NotFound: the session is gone.
         """
         ...
 
@@ -122,20 +115,11 @@ class Layout(Protocol):
             may_match: asked about stored lines as bytes; where it returns False, no record in them is of interest.
                 Their messages may then be left out: `Skipped` counts those before a message that is not, and no
                 cursor follows.
-
-        Raises:
-            NotFound: the session is gone.
-            StorageFailed: it cannot be read.
         """
         ...
 
     def raw(self, ref: SessionRef, place: Place) -> bytes:
-        """The bytes of the stored record at the place of a message.
-
-        Raises:
-            NotFound: it is gone.
-            StorageFailed: it cannot be read.
-        """
+        """The bytes of the stored record at the place of a message."""
         ...
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
@@ -145,10 +129,3 @@ class Layout(Protocol):
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
         ...
-
-
-def from_start(items: Iterator[Item], after: Cursor | None) -> Iterator[Item]:
-    """The items of a session that can only be read from its start, as `Layout.read` yields them."""
-    if after is not None:
-        yield Reset()
-    yield from items

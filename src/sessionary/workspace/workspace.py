@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
-from sessionary.layouts.abilities import ChecksChain, ChecksHome
+from sessionary.layouts.abilities import ChecksChain, ChecksHome, HasLeftovers
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.changing import Changes, Renames, Reverts, Trashed
 from sessionary.layouts.changing import Undoable as Change
@@ -320,6 +320,8 @@ class Workspace(Sessions):
             place = str(self.home)
             found.append(Problem.of_file("weak_file_system", Severity.note, place, why, remedy))
         for layout in self.layouts:
+            if isinstance(layout, HasLeftovers):
+                found += layout.leftovers()
             if isinstance(layout, ChecksHome):
                 found += layout.check_home()
         return found

@@ -35,6 +35,7 @@ from sessionary.model import (
 from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:
+    from sessionary.layouts.agents.claude_code_forks import Elsewhere
     from sessionary.layouts.agents.log_check import LogCheck
     from sessionary.transcript.fold import Fold
 
@@ -58,9 +59,6 @@ class ClaudeCodeLayout(LogLayout):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS, Capability.RESUME})
 
     relisted: ClassVar[str | None] = "Claude Code lists it in the folder of its project"
-
-    _elsewhere: tuple[tuple[str, float], frozenset[str]] | None = None
-    """Responses that the last session in the background repeats, by its path and the time of its folder."""
 
     @classmethod
     def default_home(cls) -> Path:
@@ -87,21 +85,18 @@ class ClaudeCodeLayout(LogLayout):
                 if name.endswith(".jsonl"):
                     yield path
                 elif "." not in name:
-                    yield from self._agents_in(f"{path}/subagents", _DEPTH)
+                    yield from self._agents_in(path)
 
-    def _agents_in(self, folder: str, depth: int) -> Iterator[str]:
+    def _agents_in(self, folder: str) -> list[str]:
         """The sessions of sub-agents; those of a workflow are in a folder of their own."""
-        for name in self._names(folder):
-            if name.startswith(_AGENT_FILE) and name.endswith(".jsonl"):
-                yield f"{folder}/{name}"
-            elif depth and "." not in name:
-                yield from self._agents_in(f"{folder}/{name}", depth - 1)
+        return self._paths(f"{folder}/subagents", depth=_DEPTH)
 
     def _ref(self, path: str) -> SessionRef | None:
         place = path.removeprefix(f"{self.home}/projects/")
         project, _, name = place.removesuffix(".jsonl").partition("/")
         own = name.rpartition("/")[2]
-        if not place.endswith(".jsonl") or not own or (own != name and not _is_below_a_session(name, own)):
+        is_below = "/subagents/" in name and own.startswith(_AGENT_FILE)
+        if not place.endswith(".jsonl") or not own or (own != name and not is_below):
             return None
         return SessionRef(self.name, own, path, project)
 
@@ -114,17 +109,15 @@ class ClaudeCodeLayout(LogLayout):
         return ClaudeCodeCheck(ref, self._fs, is_agent=_is_agent(ref))
 
     def check_home(self) -> Iterator[Problem]:
-        """Other files beside the sessions, and folders that several projects share. Reads only."""
+        """Folders that several projects share. Reads only."""
         from sessionary.layouts.agents.claude_code_check import shared_folders
 
-        yield from self.leftovers()
-        yield from shared_folders(self._fs, f"{self.home}/projects")
+        return shared_folders(self._names, self._fs, f"{self.home}/projects")
 
     def leftovers(self) -> Iterator[Problem]:
-        """Leftovers: files of sessions whose own file is missing. Reads names only."""
         from sessionary.layouts.agents.claude_code_check import leftovers
 
-        yield from leftovers(self._fs, f"{self.home}/projects", lambda one: self._agents_in(one, _DEPTH))
+        return leftovers(self._names, f"{self.home}/projects", self._agents_in)
 
     def files(self, ref: SessionRef) -> dict[str, str]:
         return self._below_home([ref.locator, *self._files_below(ref.locator.removesuffix(".jsonl"))])
@@ -158,19 +151,6 @@ class ClaudeCodeLayout(LogLayout):
             found = replace(found, problems=[*found.problems, note])
         return found
 
-    def _is_elsewhere(self, ref: SessionRef, response: str | None) -> bool:
-        """True for a response that a session in the background repeats from the file that it was moved from."""
-        from sessionary.layouts.agents.claude_code_forks import responses_elsewhere
-
-        try:
-            key = (ref.locator, self._fs.stat(os.path.dirname(ref.locator)).st_mtime)
-        except OSError:
-            return False
-        known = self._elsewhere
-        if known is None or known[0] != key:
-            known = self._elsewhere = (key, responses_elsewhere(self._fs, ref.locator))
-        return response in known[1]
-
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Sequence[Message | UsageEvent]:
@@ -198,7 +178,13 @@ class ClaudeCodeLayout(LogLayout):
         """True for a record that another session holds too, which counts its usage."""
         if not _FORKED.isdisjoint(record) and copied_from(self._fs, ref, record) is not None:
             return True
-        return record.get("sessionKind") == "bg" and self._is_elsewhere(ref, response)
+        return record.get("sessionKind") == "bg" and self._elsewhere.has(ref.locator, response)
+
+    @cached_property
+    def _elsewhere(self) -> Elsewhere:
+        from sessionary.layouts.agents.claude_code_forks import Elsewhere  # few sessions need it
+
+        return Elsewhere(self._fs)
 
 
 def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
@@ -214,10 +200,6 @@ def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:
             known[key] = value
             found.append(Fact(name, value))
     return found
-
-
-def _is_below_a_session(name: str, own: str) -> bool:
-    return "/subagents/" in name and own.startswith(_AGENT_FILE)
 
 
 def _folder(stated: Fact, memory: Memory) -> Iterator[Fact]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sessionary.disk.fs import Fs, is_file
+from sessionary.disk.fs import Fs
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
-from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.logs import first_records
 from sessionary.layouts.agents.tree_check import TreeCheck
-from sessionary.layouts.files import mended_copy
 from sessionary.model import Message, Other, Problem, Record, SessionRef, Severity, UsageEvent
 from sessionary.transcript.branches import Node
 
@@ -28,11 +25,13 @@ LARGEST_IMAGE = 5 << 20
 WIDEST_IMAGE = 8000
 """Pixels of a side of an image that the provider accepts."""
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-_HEAD = 1 << 16
+_REFUSED = ": the provider refuses it"
 _OLD = "; it is before the last compaction, so it is not sent again"
 
+Names = Callable[[str], list[str]]
 
-class ClaudeCodeCheck(LogCheck):
+
+class ClaudeCodeCheck(TreeCheck):
     """Findings of a check in the records of one session.
 
     Args:
@@ -42,29 +41,87 @@ class ClaudeCodeCheck(LogCheck):
     """
 
     def __init__(self, ref: SessionRef, fs: Fs, *, is_agent: bool) -> None:
-        super().__init__(ref)
+        super().__init__(ref, _node_of_parent)
         self._fs, self._is_agent = fs, is_agent
-        self._refusals, self._tree = Refusals(ref), TreeCheck(ref, _node_of_parent)
         self._unknown: Counter[str] = Counter()
         self._stated: str | None = None
-
-    def stored(self, found: Record) -> None:
-        super().stored(found)
-        self._tree.take(found)
+        self._signatures: dict[str, int] = {}
+        self._calls: dict[str, Record] = {}
 
     def kept(self, found: Record, messages: Sequence[Message | UsageEvent]) -> None:
-        self._refusals.take(found)
+        if found.value.get("isCompactSummary"):
+            self._compact()
+        if found.value.get("type") in ("user", "assistant"):
+            self._message(found, object_of(found.value.get("message")))
         self._unknown.update(_unknown(found.value, messages))
         self._stated = text_or_none(found.value.get("sessionId")) or self._stated
 
     def problems(self) -> Iterator[Problem]:
+        self._end_server_calls()
         yield from super().problems()
-        yield from self._refusals.problems()
-        yield from self._tree.problems()
         yield from unknown_records(self.ref, self._unknown)
         if not self._is_agent:
-            beside = f"{os.path.dirname(self.ref.locator)}/{self._stated}.jsonl"
-            yield from id_problems(self.ref, self._stated, is_there=is_file(self._fs, beside))
+            yield from id_problems(self.ref, self._stated, self._fs)
+
+    def _message(self, found: Record, message: dict[str, Any]) -> None:
+        content = message.get("content")
+        if isinstance(content, str) and not content.strip():
+            self.refuse("empty_text", Severity.stops_resume, found, f"an empty message{_REFUSED}")
+        elif message and (content is None or content == []):
+            self.refuse("empty_message", Severity.stops_resume, found, f"a message without content{_REFUSED}")
+        for block in map(object_of, list_of(content)):
+            self._block(found, block)
+
+    def _block(self, found: Record, block: dict[str, Any]) -> None:
+        kind, signature = text_or_none(block.get("type")), text_or_none(block.get("signature"))
+        if kind == "text" and not str(block.get("text") or "").strip():
+            self.refuse("empty_text", Severity.stops_resume, found, f"an empty text block{_REFUSED}")
+        elif kind == "thinking":
+            self._thinking(found, str(block.get("thinking") or ""), signature)
+        elif kind == "image":
+            self._image(found, object_of(block.get("source")))
+        elif kind == "tool_result":
+            for inner in map(object_of, list_of(block.get("content"))):
+                if inner.get("type") == "image":
+                    self._image(found, object_of(inner.get("source")))
+        elif kind == "server_tool_use" and (call_id := text_or_none(block.get("id"))):
+            self._calls[call_id] = found
+        elif kind and kind.endswith("_tool_result"):
+            call_id = str(block.get("tool_use_id"))
+            if self._calls.pop(call_id, None) is None:
+                words = f"a result of {call_id}, a tool of the provider, without its call{_REFUSED}"
+                self.refuse("orphaned_server_call", Severity.stops_resume, found, words)
+
+    def _thinking(self, found: Record, text: str, signature: str | None) -> None:
+        if signature is None:
+            words = f"thinking without a signature{_REFUSED}"
+            self.refuse("missing_signature", Severity.stops_resume, found, words)
+            return
+        if not text:
+            words = "an empty thinking block with a signature; some versions of the API refuse it"
+            self.refuse("empty_thinking", Severity.note, found, words)
+        if (first := self._signatures.setdefault(signature, found.line)) != found.line:
+            words = f"the same signed thinking as in line {first}{_REFUSED}"
+            self.refuse("repeated_thinking", Severity.stops_resume, found, words)
+
+    def _image(self, found: Record, source: dict[str, Any]) -> None:
+        if (what := large_image(source)) is not None:
+            self.refuse("large_image", Severity.stops_resume, found, f"{what}{_REFUSED}")
+
+    def _end_server_calls(self) -> None:
+        for call_id, found in self._calls.items():
+            words = f"the call {call_id} of a tool of the provider has no result{_REFUSED}"
+            self.refuse("orphaned_server_call", Severity.stops_resume, found, words)
+        self._calls = {}
+
+    def _compact(self) -> None:
+        """Lower the earlier findings to notes: a compaction follows, so their messages are not sent again."""
+        self._end_server_calls()
+        self._refused = [
+            one._replace(severity=Severity.note, message=one.message.removesuffix(_OLD) + _OLD)
+            for one in self._refused
+        ]
+        self._signatures = {}
 
 
 def _node_of_parent(record: dict[str, Any]) -> Node | None:
@@ -82,118 +139,6 @@ def _unknown(record: dict[str, Any], messages: Sequence[Message | UsageEvent]) -
             yield part.kind
 
 
-class Refusals:
-    """Takes the records of the conversation in order; records before a compaction are not sent again.
-
-    Args:
-        ref: the session.
-    """
-
-    def __init__(self, ref: SessionRef) -> None:
-        self._ref, self._remedy = ref, mended_copy(ref)
-        self._found: list[Problem] = []
-        self._signatures: dict[str, int] = {}
-        self._calls: dict[str, Record] = {}
-
-    def take(self, found: Record) -> None:
-        """Add the next record."""
-        record = found.value
-        message = object_of(record.get("message"))
-        if record.get("isCompactSummary"):
-            self._compact()
-        if record.get("type") not in ("user", "assistant") or not message:
-            return
-        content = message.get("content")
-        if isinstance(content, str) and not content.strip():
-            self._report(found, "empty_text", "an empty message")
-        elif content is None or content == []:
-            self._report(found, "empty_message", "a message without content")
-        for block in map(object_of, list_of(content)):
-            self._block(found, block)
-
-    def problems(self) -> Iterator[Problem]:
-        """The findings, in order."""
-        self._end_server_calls()
-        yield from self._found
-
-    def _block(self, found: Record, block: dict[str, Any]) -> None:
-        kind, signature = text_or_none(block.get("type")), text_or_none(block.get("signature"))
-        if kind == "text" and not str(block.get("text") or "").strip():
-            self._report(found, "empty_text", "an empty text block")
-        elif kind == "thinking":
-            self._thinking(found, str(block.get("thinking") or ""), signature)
-        elif kind == "image":
-            self._image(found, object_of(block.get("source")))
-        elif kind == "tool_result":
-            for inner in map(object_of, list_of(block.get("content"))):
-                if inner.get("type") == "image":
-                    self._image(found, object_of(inner.get("source")))
-        elif kind == "server_tool_use" and (call_id := text_or_none(block.get("id"))):
-            self._calls[call_id] = found
-        elif kind and kind.endswith("_tool_result"):
-            call_id = str(block.get("tool_use_id"))
-            if self._calls.pop(call_id, None) is None:
-                words = f"a result of {call_id}, a tool of the provider, without its call"
-                self._report(found, "orphaned_server_call", words)
-
-    def _thinking(self, found: Record, text: str, signature: str | None) -> None:
-        if signature is None:
-            self._report(found, "missing_signature", "thinking without a signature")
-            return
-        if not text:
-            words = "an empty thinking block with a signature; some versions of the API refuse it"
-            self._report(found, "empty_thinking", words, Severity.note)
-        if (first := self._signatures.setdefault(signature, found.line)) != found.line:
-            self._report(found, "repeated_thinking", f"the same signed thinking as in line {first}")
-
-    def _image(self, found: Record, source: dict[str, Any]) -> None:
-        data = text_or_none(source.get("data")) or ""
-        width, height = _png_size(data)
-        if len(data) > LARGEST_IMAGE:
-            words = f"an image of {len(data):,} bytes in Base64; the provider accepts {LARGEST_IMAGE:,}"
-            self._report(found, "large_image", words)
-        elif max(width, height) > WIDEST_IMAGE:
-            words = (
-                f"an image of {width:,} by {height:,} pixels; the provider accepts {WIDEST_IMAGE:,} at a side"
-            )
-            self._report(found, "large_image", words)
-
-    def _end_server_calls(self) -> None:
-        for call_id, found in self._calls.items():
-            words = f"the call {call_id} of a tool of the provider has no result"
-            self._report(found, "orphaned_server_call", words)
-        self._calls = {}
-
-    def _compact(self) -> None:
-        """Lower the earlier findings to notes: a compaction follows, so their messages are not sent again."""
-        self._end_server_calls()
-        self._found = [
-            one._replace(severity=Severity.note, message=one.message.removesuffix(_OLD) + _OLD)
-            for one in self._found
-        ]
-        self._signatures = {}
-
-    def _report(
-        self, found: Record, code: str, words: str, severity: Severity = Severity.stops_resume
-    ) -> None:
-        words = words if severity == Severity.note else f"{words}: the provider refuses it"
-        self._found.append(
-            Problem(code, severity, self._ref.locator, found.line, found.byte, words, self._remedy)
-        )
-
-
-REFUSED = {
-    "empty_message": Severity.stops_resume,
-    "empty_text": Severity.stops_resume,
-    "empty_thinking": Severity.note,
-    "large_image": Severity.stops_resume,
-    "missing_signature": Severity.stops_resume,
-    "orphaned_server_call": Severity.stops_resume,
-    "repeated_thinking": Severity.stops_resume,
-}
-"""The codes of `Refusals`, with the severity behind the last compaction."""
-
-
 def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
     """A note on records of types that are not known."""
     if types:
@@ -204,10 +149,15 @@ def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
         yield Problem.of_file("unknown_shape", Severity.note, ref.locator, words, remedy)
 
 
-def is_large_image(source: dict[str, Any]) -> bool:
-    """True for an image that the provider refuses for its size."""
+def large_image(source: dict[str, Any]) -> str | None:
+    """An image that the provider refuses for its size, in words; None for any other."""
     data = text_or_none(source.get("data")) or ""
-    return len(data) > LARGEST_IMAGE or max(_png_size(data)) > WIDEST_IMAGE
+    width, height = _png_size(data)
+    if len(data) > LARGEST_IMAGE:
+        return f"an image of {len(data):,} bytes in Base64; the provider accepts {LARGEST_IMAGE:,}"
+    if max(width, height) > WIDEST_IMAGE:
+        return f"an image of {width:,} by {height:,} pixels; the provider accepts {WIDEST_IMAGE:,} at a side"
+    return None
 
 
 def _png_size(data: str) -> tuple[int, int]:
@@ -221,26 +171,26 @@ def _png_size(data: str) -> tuple[int, int]:
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
 
 
-def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iterator[Problem]:
+def leftovers(names_in: Names, root: str, agents: Callable[[str], Iterable[str]]) -> Iterator[Problem]:
     """Files beside the sessions that belong to none of them.
 
     Args:
-        fs: the file system.
+        names_in: the names in a folder, sorted.
         root: the folder of the projects.
-        agents: the sessions of sub-agents below a folder.
+        agents: the sessions of the sub-agents of one whose folder is given.
     """
-    for project in _names(fs, root):
-        names = _names(fs, f"{root}/{project}")
+    for project in names_in(root):
+        names = names_in(f"{root}/{project}")
         for name in names:
             path = f"{root}/{project}/{name}"
-            inside = _names(fs, path) if "." not in name else []
+            inside = names_in(path) if "." not in name else []
             if f"{name}.jsonl" not in names and not {"subagents", "tool-results"}.isdisjoint(inside):
                 words = f"what is left of the session {name}: its own file is missing"
                 remedy = "none needed; the sessions of its sub-agents are read"
                 yield Problem.of_file("orphan_folder", Severity.note, path, words, remedy)
             below = f"{path}/subagents"
-            sessions = set(agents(below)) if "subagents" in inside else set()
-            for meta in _names(fs, below) if "subagents" in inside else ():
+            sessions = set(agents(path)) if "subagents" in inside else set()
+            for meta in names_in(below) if "subagents" in inside else ():
                 own = f"{below}/{meta.removesuffix('.meta.json')}.jsonl"
                 if meta.endswith(".meta.json") and own not in sessions:
                     words = f"the description of a sub-agent whose session {own} is missing"
@@ -248,11 +198,11 @@ def leftovers(fs: Fs, root: str, agents: Callable[[str], Iterator[str]]) -> Iter
                     yield Problem.of_file("orphan_meta", Severity.note, place, words, "none needed")
 
 
-def shared_folders(fs: Fs, root: str) -> Iterator[Problem]:
+def shared_folders(names_in: Names, fs: Fs, root: str) -> Iterator[Problem]:
     """A note on each folder in which sessions of several projects lie."""
-    for project in _names(fs, root):
+    for project in names_in(root):
         folder = f"{root}/{project}"
-        paths = [f"{folder}/{name}" for name in _names(fs, folder) if name.endswith(".jsonl")]
+        paths = [f"{folder}/{name}" for name in names_in(folder) if name.endswith(".jsonl")]
         places = {place for path in paths if (place := _first_folder(fs, path))} if len(paths) > 1 else set()
         if len(places) > 1:
             names = ", ".join(sorted(places)[:5]) + (", …" if len(places) > 5 else "")
@@ -267,10 +217,3 @@ def _first_folder(fs: Fs, path: str) -> str | None:
         folders = (text_or_none(record.get("cwd")) for record in first_records(fs, path))
         return next(filter(None, folders), None)
     return None
-
-
-def _names(fs: Fs, folder: str) -> list[str]:
-    try:
-        return sorted(fs.listdir(folder))
-    except OSError:
-        return []

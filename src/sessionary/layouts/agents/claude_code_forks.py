@@ -21,7 +21,26 @@ _UUID = re.compile(rb'"uuid": ?"([^"]+)"')
 _MARK = re.compile(rb'"sessionKind": ?"bg"')
 
 
-def responses_elsewhere(fs: Fs, path: str) -> frozenset[str]:
+class Elsewhere:
+    """The responses that the last session in the background repeats, by its path and the time of its folder."""
+
+    def __init__(self, fs: Fs) -> None:
+        self._fs = fs
+        self._of: tuple[str, float] | None = None
+        self._known: frozenset[str] = frozenset()
+
+    def has(self, path: str, response: str | None) -> bool:
+        """True for a response that a session in the background repeats from the file that it was moved from."""
+        try:
+            asked = (path, self._fs.stat(os.path.dirname(path)).st_mtime)
+        except OSError:
+            return False
+        if self._of != asked:
+            self._of, self._known = asked, _responses(self._fs, path)
+        return response in self._known
+
+
+def _responses(fs: Fs, path: str) -> frozenset[str]:
     """The ids of the responses that the file of a moved session may repeat: those of files with the same first record.
 
     Of two moved sessions, the one whose name is smaller counts.

@@ -28,7 +28,7 @@ from sessionary.layouts.compressed import (
     first_bytes,
     read_compressed,
 )
-from sessionary.layouts.files import Part
+from sessionary.layouts.files import LINES, Part
 from sessionary.layouts.jsonl import WINDOW, Stored, by_windows, may_hold, raw_line, read_jsonl, recency
 from sessionary.model import (
     Aside,
@@ -131,10 +131,8 @@ class CodexLayout(AgentLayout):
         if self._found is None:
             found = self._found = _Found({}, {}, {})
             for folder in _FOLDERS:
-                paths = sorted(
-                    self._walk(f"{self.home}/{folder}", _DEPTH), key=lambda one: one.endswith(SUFFIX)
-                )
-                for file in filter(None, map(_file, paths)):
+                paths = self._paths(f"{self.home}/{folder}", LINES, _DEPTH)
+                for file in filter(None, map(_file, sorted(paths, key=lambda one: one.endswith(SUFFIX)))):
                     if found.rollouts.setdefault(file.rollout, file) is file:
                         found.threads.setdefault(file.thread, []).append(file)
                     else:
@@ -143,13 +141,6 @@ class CodexLayout(AgentLayout):
                 if pages[1:]:
                     pages.sort(key=lambda page: (page.stamp, page.rollout != page.thread, page.rollout))
         return self._found
-
-    def _walk(self, folder: str, depth: int) -> Iterator[str]:
-        for name in self._names(folder):
-            if name.startswith("rollout-"):
-                yield f"{folder}/{name}"
-            elif depth and "." not in name:
-                yield from self._walk(f"{folder}/{name}", depth - 1)
 
     def _pages(self, ref: SessionRef) -> list[str]:
         return [self._present(page.path) for page in self._known().threads.get(ref.session_id, ())]
@@ -201,9 +192,7 @@ class CodexLayout(AgentLayout):
 
     def opening(self, ref: SessionRef) -> Iterator[Fact]:
         """The facts of its first record."""
-        from sessionary.layouts.agents.codex_shapes import (
-            facts_of_session,  # a list of known sessions needs it not
-        )
+        from sessionary.layouts.agents.codex_shapes import facts_of_session  # a plain list needs it not
 
         yield from facts_of_session(self._meta(self._present(ref.locator)))
 
@@ -259,10 +248,7 @@ class CodexLayout(AgentLayout):
         return self._is_compressed(path) or may_hold(self._fs, path, may_match)
 
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
-        from sessionary.layouts.agents.codex_page import (
-            Page,
-            state_of,
-        )  # a list that reads nothing needs it not
+        from sessionary.layouts.agents.codex_page import Page, state_of  # a plain list needs it not
 
         state = None if after is None else state_of(after)
         if state is not None and self._goes_on(ref.locator, state):

@@ -238,9 +238,7 @@ class CopilotCliLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message | UsageEvent]:
-        from sessionary.codec.times import (
-            parse_time,  # here, since a list that reads nothing needs none of it
-        )
+        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
 
         kind, data = text_or_none(record.get("type")), object_of(record.get("data"))
         empty = Message(

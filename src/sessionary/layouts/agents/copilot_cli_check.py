@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import Fs, read_bytes
+from sessionary.disk.fs import Fs, names_in, read_bytes
 from sessionary.disk.pid_file import is_running
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_events import KNOWN
@@ -117,11 +117,7 @@ def is_time(value: Any) -> bool:
 def beside_problems(fs: Fs, ref: SessionRef) -> Iterator[Problem]:
     """Locks of processes that have ended, and documents that cannot be read, beside the events."""
     folder = os.path.dirname(ref.locator)
-    try:
-        names = sorted(fs.listdir(folder))
-    except OSError:
-        return
-    for name in names:
+    for name in sorted(names_in(fs, folder, []) or ()):
         path = f"{folder}/{name}"
         if (lock := _LOCK.fullmatch(name)) and not is_running(int(lock[1])):
             words = f"a lock of the process {lock[1]}, which is not running"
@@ -139,8 +135,8 @@ def beside_problems(fs: Fs, ref: SessionRef) -> Iterator[Problem]:
 def _newest_schema(fs: Fs, home: str) -> tuple[str, dict[str, Any]] | None:
     """The newest version that is installed, and its schema."""
     packages = [f"{home}/pkg", f"{_cache_folder()}/pkg"]
-    kinds = [f"{package}/{name}" for package in packages for name in _names(fs, package)]
-    versions = [(version, f"{kind}/{version}") for kind in kinds for version in _names(fs, kind)]
+    kinds = [f"{package}/{name}" for package in packages for name in names_in(fs, package, []) or ()]
+    versions = [(version, f"{kind}/{version}") for kind in kinds for version in names_in(fs, kind, []) or ()]
     for version, folder in sorted(versions, key=lambda one: _number_of(one[0]), reverse=True):
         try:
             schema = decode(read_bytes(fs, f"{folder}/{_SCHEMA}") or b"null")
@@ -159,13 +155,6 @@ def _cache_folder() -> str:
         return os.path.expanduser("~/Library/Caches/copilot")
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     return os.path.join(os.environ.get(variable) or os.path.expanduser("~/.cache"), "copilot")
-
-
-def _names(fs: Fs, folder: str) -> list[str]:
-    try:
-        return fs.listdir(folder)
-    except OSError:
-        return []
 
 
 def _number_of(version: str) -> list[int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
-from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, read_bytes, size_of
+from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes, size_of
 from sessionary.errors import Corrupt, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import KnownTime, Recency
 from sessionary.layouts.agents import cursor_editor
@@ -28,7 +28,7 @@ from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
-from sessionary.layouts.base import Capability, MayMatch, from_start
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
@@ -46,6 +46,7 @@ from sessionary.model import (
     SessionRef,
     Severity,
     Text,
+    from_start,
 )
 
 if TYPE_CHECKING:
@@ -164,8 +165,7 @@ class CursorLayout(LogLayout):
         if name:
             found = path in self._databases()
             return SessionRef(self.name, name, f"{path}#{name}", None) if found else None
-        is_here = any(path.startswith(f"{root}/") for root in self._roots())
-        return self._ref(path) if is_here and is_file(self._fs, path) else None
+        return super().ref_for_path(folder)
 
     # -- what a session holds
 
@@ -351,9 +351,7 @@ class CursorLayout(LogLayout):
         return masked_bytes(data)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
-        from sessionary.codec.times import (
-            parse_time,  # here, since a list that reads nothing needs none of it
-        )
+        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
 
         path, name = _row_of(ref.locator)
         if not name:

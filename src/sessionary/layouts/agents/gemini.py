@@ -22,7 +22,7 @@ from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside
 from sessionary.layouts.agents.patch_log import PatchLog, kind_of
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.base import Capability, from_start
+from sessionary.layouts.base import Capability
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
     AGENT,
@@ -45,6 +45,7 @@ from sessionary.model import (
     Thinking,
     ToolCall,
     ToolResult,
+    from_start,
 )
 
 if TYPE_CHECKING:
@@ -165,10 +166,6 @@ class GeminiLayout(LogLayout):
             yield from twins(
                 ref, [name for name, key in names if key == ref.session_id and _stem(name) != _stem(own)]
             )
-
-    def check_home(self) -> Iterator[Problem]:
-        """Other files beside the sessions. Reads names only."""
-        return self.leftovers()
 
     def leftovers(self) -> Iterator[Problem]:
         """The folders of sub-agents whose session is missing. Reads names only."""

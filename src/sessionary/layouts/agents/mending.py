@@ -305,11 +305,11 @@ class Mender:
         return self._blocks(is_it)(problem, at)
 
     def _large_image(self, problem: Problem, at: int) -> str | None:
-        from sessionary.layouts.agents.claude_code_check import is_large_image
+        from sessionary.layouts.agents.claude_code_check import large_image
 
         def smaller(block: Any) -> Any:
             one = object_of(block)
-            if one.get("type") == "image" and is_large_image(object_of(one.get("source"))):
+            if one.get("type") == "image" and large_image(object_of(one.get("source"))):
                 return {
                     "type": "text",
                     "text": "[An image that the provider refuses was removed by a repair.]",

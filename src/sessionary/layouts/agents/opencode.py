@@ -130,8 +130,7 @@ class OpenCodeLayout(AgentLayout):
     def _files(self) -> Iterator[str]:
         for root in self._roots():
             for project in self._names(f"{root}/{_TREE}"):
-                for name in self._names(f"{root}/{_TREE}/{project}"):
-                    yield f"{root}/{_TREE}/{project}/{name}"
+                yield from self._paths(f"{root}/{_TREE}/{project}", ".json")
 
     def _ref(self, path: str) -> SessionRef | None:
         name = os.path.basename(path)
@@ -266,13 +265,13 @@ class OpenCodeLayout(AgentLayout):
 
         storage = _storage_of(ref.locator)
         loose: dict[str, list[str]] | None = None
-        for path in self._paths(f"{storage}/message/{ref.session_id}"):
+        for path in self._paths(f"{storage}/message/{ref.session_id}", ".json"):
             value = decoded(read_bytes(self._fs, path) or b"", Place(path))
             if isinstance(value, Problem):
                 yield value
                 continue
             message_id = str(value.get("id") or os.path.basename(path).removesuffix(".json"))
-            paths = self._paths(f"{storage}/part/{message_id}")
+            paths = self._paths(f"{storage}/part/{message_id}", ".json")
             if not paths:
                 loose = self._loose_parts(f"{storage}/part") if loose is None else loose
                 paths = loose.get(message_id, [])
@@ -281,22 +280,20 @@ class OpenCodeLayout(AgentLayout):
             parts = [one for one in read if not isinstance(one, Problem)]
             yield from messages_of(message_id, value, parts, Place(path))
 
-    def _paths(self, folder: str) -> list[str]:
-        return [f"{folder}/{name}" for name in self._names(folder) if name.endswith(".json")]
-
     def _loose_parts(self, folder: str) -> dict[str, list[str]]:
         """The parts that old versions store in one folder, by their message."""
         found: dict[str, list[str]] = {}
-        for path in self._paths(folder):
+        for path in self._paths(folder, ".json"):
             found.setdefault(str(self._document(path).get("messageID")), []).append(path)
         return found
 
     def files(self, ref: SessionRef) -> dict[str, str]:
         storage = _storage_of(ref.locator)
         paths, loose = [ref.locator], self._loose_parts(f"{storage}/part")
-        for path in self._paths(f"{storage}/message/{ref.session_id}"):
+        for path in self._paths(f"{storage}/message/{ref.session_id}", ".json"):
             message_id = os.path.basename(path).removesuffix(".json")
-            paths += [path, *(self._paths(f"{storage}/part/{message_id}") or loose.get(message_id, []))]
+            parts = self._paths(f"{storage}/part/{message_id}", ".json")
+            paths += [path, *(parts or loose.get(message_id, []))]
         beside = (f"{storage}/{folder}/{ref.session_id}.json" for folder in ("todo", "session_diff"))
         paths += [path for path in beside if is_file(self._fs, path)]
         root = f"{os.path.dirname(storage)}/"

@@ -74,8 +74,7 @@ class PiLayout(LogLayout):
             if name.endswith(".jsonl"):
                 yield f"{root}/{name}"
             else:
-                below = f"{root}/{name}"
-                yield from (f"{below}/{one}" for one in self._names(below) if one.endswith(".jsonl"))
+                yield from self._paths(f"{root}/{name}")
 
     def _ref(self, path: str) -> SessionRef | None:
         stem, suffix = os.path.splitext(path.removeprefix(f"{self.home}/sessions/"))
@@ -113,9 +112,7 @@ class PiLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message]:
-        from sessionary.codec.times import (
-            parse_time,  # here, since a list that reads nothing needs none of it
-        )
+        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
 
         kind, inner = text_or_none(record.get("type")), record.get("message")
         if kind in _NO_MESSAGES:

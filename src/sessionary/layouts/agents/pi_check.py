@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from sessionary.layouts.agents.fields import object_of, text_or_none
 from sessionary.layouts.agents.id_check import id_problems
-from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.agents.tree_check import TreeCheck
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 
 
-class PiCheck(LogCheck):
+class PiCheck(TreeCheck):
     """Findings of a check in the records of one session.
 
     Args:
@@ -25,9 +24,8 @@ class PiCheck(LogCheck):
     """
 
     def __init__(self, ref: SessionRef, node: Callable[[dict[str, Any]], Node | None], root: str) -> None:
-        super().__init__(ref)
-        self._node, self._root = node, root
-        self._tree = TreeCheck(ref, self._node_below_root)
+        super().__init__(ref, self._below_root)
+        self._entry, self._root = node, root
         self._known: set[str] = set()
         self._stated: str | None = None
         self._is_first = True
@@ -50,15 +48,13 @@ class PiCheck(LogCheck):
         if kind == "compaction" and kept is not None and kept not in self._known:
             words = f"the compaction keeps the entry {kept} and what follows, and that is missing"
             self.refuse("missing_entry", Severity.hides_data, found, words)
-        self._tree.take(found)
 
     def problems(self) -> Iterator[Problem]:
         yield from super().problems()
-        yield from self._tree.problems()
-        yield from id_problems(self.ref, self._stated, is_there=False)
+        yield from id_problems(self.ref, self._stated)
 
-    def _node_below_root(self, record: dict[str, Any]) -> Node | None:
+    def _below_root(self, record: dict[str, Any]) -> Node | None:
         """A record as a node; the first entries have no parent, or the header."""
-        found = self._node(record)
+        found = self._entry(record)
         is_below_root = found is not None and found.parent in (self._root, self._stated)
         return replace(found, parent=None) if found and is_below_root else found

@@ -77,13 +77,10 @@ class QwenLayout(LogLayout):
     def _files(self) -> Iterator[str]:
         for root in (f"{self.home}/projects", f"{self.home}/tmp"):
             for project in self._names(root):
-                yield from self._in(f"{root}/{project}/chats")
+                yield from self._paths(f"{root}/{project}/chats")
                 below = f"{root}/{project}/subagents"
                 for parent in self._names(below):
-                    yield from self._in(f"{below}/{parent}")
-
-    def _in(self, folder: str) -> Iterator[str]:
-        return (f"{folder}/{name}" for name in self._names(folder) if name.endswith(".jsonl"))
+                    yield from self._paths(f"{below}/{parent}")
 
     def _ref(self, path: str) -> SessionRef | None:
         stem, suffix = os.path.splitext(path.removeprefix(f"{self.home}/"))
@@ -128,9 +125,7 @@ class QwenLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message]:
-        from sessionary.codec.times import (
-            parse_time,  # here, since a list that reads nothing needs none of it
-        )
+        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
 
         kind, subtype = text_or_none(record.get("type")), text_or_none(record.get("subtype"))
         time, name = parse_time(record.get("timestamp")), text_or_none(record.get("uuid"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, names_in, not_found, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_file, names_in, not_found, read_bytes, storage_failed
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.abilities import Retention
 from sessionary.layouts.base import Capability, MayMatch
@@ -94,6 +94,10 @@ class AgentLayout:
     def locations(self) -> Iterator[Location]:
         yield location_of(self._fs, str(self.home))
 
+    def _roots(self) -> Iterable[str]:
+        """The folders below which the sessions are."""
+        return (str(self.home),)
+
     def retention(self) -> Retention | None:
         return None
 
@@ -137,13 +141,8 @@ class AgentLayout:
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = str(folder.absolute())
-        if not path.startswith(f"{self.home}/"):
-            return None
-        try:
-            is_file = S_ISREG(self._fs.stat(path).st_mode)
-        except OSError:
-            return None
-        return self._ref(path) if is_file else None
+        is_here = any(path.startswith(f"{root}/") for root in self._roots())
+        return self._ref(path) if is_here and is_file(self._fs, path) else None
 
     def short_key(self, ref: SessionRef) -> str:
         return ref.session_id
@@ -233,6 +232,16 @@ class AgentLayout:
     def _below_home(self, paths: Iterable[str]) -> dict[str, str]:
         root = f"{self.home}/"
         return {path.removeprefix(root).replace(os.sep, "/").lstrip("/"): path for path in paths}
+
+    def _paths(self, folder: str, ending: str | tuple[str, ...] = ".jsonl", depth: int = 0) -> list[str]:
+        """The paths with an ending in a folder, and so many levels below it, in names without a dot."""
+        found: list[str] = []
+        for name in self._names(folder):
+            if name.endswith(ending):
+                found.append(f"{folder}/{name}")
+            elif depth and "." not in name:
+                found += self._paths(f"{folder}/{name}", ending, depth - 1)
+        return found
 
     def _files_below(self, folder: str) -> Iterator[str]:
         """The regular files below a folder, in the order of their names; links are not followed."""

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sessionary.layouts.agents.log_check import LogCheck
 from sessionary.layouts.files import mended_copy
 from sessionary.model import Problem, Record, SessionRef, Severity
 from sessionary.transcript.branches import Node
 
 
-class TreeCheck:
-    """Takes the records of a file in order.
+class TreeCheck(LogCheck):
+    """As `LogCheck`; also reports faults of the tree.
 
     Args:
-        ref: the session.
         node: a record as a node below the parent from which its agent continues it; None for any other record.
     """
 
-    def __init__(self, ref: SessionRef, node: Callable[[dict[str, Any]], Node | None]) -> None:
-        self._ref, self._node = ref, node
+    def __init__(
+        self, ref: SessionRef, node: Callable[[dict[str, Any]], Node | None], *, versions: bool = False
+    ) -> None:
+        super().__init__(ref, versions=versions)
+        self._node = node
         self._places: dict[str, tuple[int, int]] = {}
         self._parents: dict[str, str] = {}
 
-    def take(self, found: Record) -> None:
-        """Take the next record."""
+    def stored(self, found: Record) -> None:
+        super().stored(found)
         one = self._node(found.value)
         if one is not None and one.id not in self._places:
             self._places[one.id] = (found.line, found.byte)
@@ -32,12 +35,13 @@ class TreeCheck:
                 self._parents[one.id] = one.parent
 
     def problems(self) -> Iterator[Problem]:
-        """Records that are their own parent or ancestor, and records whose parent is not in the file.
+        """Also records that are their own parent or ancestor, and records whose parent is not in the file.
 
         The agent follows the parents from the newest record back: it shows nothing before such a record.
         """
+        yield from super().problems()
         rings = _rings(self._parents)
-        path, remedy = self._ref.locator, mended_copy(self._ref)
+        path, remedy = self.ref.locator, mended_copy(self.ref)
         for name, (line, byte) in self._places.items():
             parent = self._parents.get(name)
             if parent == name:

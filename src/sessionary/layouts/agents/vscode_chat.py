@@ -24,7 +24,7 @@ from sessionary.layouts.agents.fields import decoded, list_of, object_of, text_o
 from sessionary.layouts.agents.logs import LogLayout, Memory, Reading, aside
 from sessionary.layouts.agents.mutation_log import Missing, MutationLog, is_change, is_undone
 from sessionary.layouts.agents.reading import setting
-from sessionary.layouts.base import Capability, MayMatch, from_start
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.jsonl import may_hold
@@ -43,6 +43,7 @@ from sessionary.model import (
     SessionRef,
     Severity,
     UsageEvent,
+    from_start,
 )
 
 _PROGRAMS = {
@@ -152,11 +153,6 @@ class VsCodeChatLayout(LogLayout):
         if suffix not in (".json", ".jsonl") or place is None:
             return None
         return SessionRef(self.name, name, path, None if place.endswith(_GLOBAL) else os.path.basename(place))
-
-    def ref_for_path(self, folder: Path) -> SessionRef | None:
-        path = str(folder.absolute())
-        inside = any(path.startswith(f"{root}/") for root in self._roots())
-        return self._ref(path) if inside and is_file(self._fs, path) else None
 
     def _transcript(self, ref: SessionRef) -> str | None:
         """The transcript of a chat that has a file of its own too."""

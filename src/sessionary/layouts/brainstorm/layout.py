@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import Capability, MayMatch, from_start
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
@@ -31,7 +31,7 @@ from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.files import Location, Part, PartKind, location_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of, identity_of
 from sessionary.layouts.jsonl import raw_record
-from sessionary.model import Cursor, Header, Item, Message, Place, Problem, SessionRef
+from sessionary.model import Cursor, Header, Item, Message, Place, Problem, SessionRef, from_start
 
 if TYPE_CHECKING:
     from sessionary.transcript.fold import Fold

@@ -26,7 +26,7 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import Capability, MayMatch, from_start
+from sessionary.layouts.base import Capability, MayMatch
 from sessionary.layouts.clock import changed_at, last_change
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.files import Location, Part, PartKind, location_of, raise_joined
@@ -48,7 +48,7 @@ from sessionary.layouts.maestro.session_file import (
     zone_in,
 )
 from sessionary.layouts.maestro.times import parse_time, zone_signature
-from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity
+from sessionary.model import Cursor, Header, Item, Place, Problem, SessionRef, Severity, from_start
 from sessionary.transcript.fold import short_title
 
 if TYPE_CHECKING:
@@ -196,9 +196,7 @@ class MaestroLayout:
                         yield Part(name, file.path, PartKind.DOCUMENT, size)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.summary import (
-            summary_of,  # here, since a list that reads nothing needs it not
-        )
+        from sessionary.layouts.summary import summary_of  # here, since a plain list needs it not
 
         yield from summary_of(self, ref).problems
         boxes = self._boxes(ref)

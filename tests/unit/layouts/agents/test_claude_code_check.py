@@ -2,13 +2,15 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sessionary.layouts.agents import claude_code_check
 from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
-from sessionary.layouts.agents.claude_code_check import LARGEST_IMAGE, REFUSED
+from sessionary.layouts.agents.claude_code_check import LARGEST_IMAGE
 from sessionary.layouts.agents.logs import KEPT
 from sessionary.model import Problem, Severity
 from sessionary.testing.layout_suite import CountingFs
@@ -72,12 +74,14 @@ def test_a_sound_session_has_no_problem(home: Path) -> None:
 @pytest.mark.parametrize(("code", "records"), FAULTS, ids=[code for code, _ in FAULTS])
 def test_what_the_provider_refuses_is_reported(home: Path, code: str, records: list[dict[str, Any]]) -> None:
     found = [one for one in check(home, *TALK, *records) if one.code != "unknown_shape"]
-    assert [(one.code, one.severity, one.line) for one in found] == [(code, REFUSED[code], 6)]
+    severity = Severity.note if code == "empty_thinking" else Severity.stops_resume
+    assert [(one.code, one.severity, one.line) for one in found] == [(code, severity, 6)]
     assert found[0].repair == f"`sessionary repair {ID} --out DIR` writes a repaired copy"
 
 
 def test_every_code_is_planted() -> None:
-    assert {code for code, _ in FAULTS} == set(REFUSED)
+    source = Path(claude_code_check.__file__).read_text("utf-8")
+    assert {code for code, _ in FAULTS} == set(re.findall(r'self\.refuse\("(\w+)"', source))
 
 
 def test_findings_before_a_compaction_or_on_another_branch_are_notes(home: Path) -> None:
@@ -140,12 +144,13 @@ def test_what_is_beside_the_sessions(home: Path) -> None:
     for path in ("agent-a.jsonl", "agent-a.meta.json", "agent-z.meta.json", "workflows/w/agent-b.jsonl"):
         (root / "gone" / "subagents" / path).write_text(json.dumps(record("user", 1, None, "x")) + "\n")
     (root / ID / "tool-results").mkdir(parents=True)
-    assert [(one.code, Path(one.path).name) for one in layout.check_home()] == [
+    found = [*layout.leftovers(), *layout.check_home()]
+    assert [(one.code, Path(one.path).name) for one in found] == [
         ("orphan_folder", "gone"),
         ("orphan_meta", "agent-z.meta.json"),
         ("shared_folder", SLUG),
     ]
-    assert [one.severity for one in layout.check_home()] == [Severity.note] * 3
+    assert [one.severity for one in found] == [Severity.note] * 3
     agents = {ref.session_id: ref for ref in layout.discover() if ref.session_id.startswith("agent-")}
     assert sorted(agents) == ["agent-a", "agent-b"]
 

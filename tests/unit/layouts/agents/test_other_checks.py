@@ -112,7 +112,7 @@ def test_gemini_twins_and_what_is_beside(tmp_path: Path) -> None:
     assert check(layout, first, META) == [("id_clash", STOPS, None)]
     write_lines(chats / "3f0c81d2-1" / "a.jsonl", META)
     write_lines(chats / "gone" / "a.jsonl", META)
-    assert [(one.code, Path(one.path).name) for one in layout.check_home()] == [("orphan_folder", "gone")]
+    assert [(one.code, Path(one.path).name) for one in layout.leftovers()] == [("orphan_folder", "gone")]
 
 
 def test_codex_providers_that_differ(tmp_path: Path) -> None:
