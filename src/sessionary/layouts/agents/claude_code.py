@@ -21,17 +21,7 @@ from sessionary.layouts.agents.logs import LogLayout, Memory, copied_from, origi
 from sessionary.layouts.agents.reading import setting
 from sessionary.layouts.agents.trees import TreePlan
 from sessionary.layouts.base import Capability
-from sessionary.model import (
-    Fact,
-    Header,
-    Message,
-    Place,
-    Problem,
-    SessionRef,
-    Severity,
-    Usage,
-    UsageEvent,
-)
+from sessionary.model import Fact, Header, Message, Place, Problem, SessionRef, Severity, Usage, UsageEvent
 from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:

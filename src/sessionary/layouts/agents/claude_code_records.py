@@ -9,17 +9,7 @@ from msgspec.structs import replace
 
 from sessionary.codec.times import parse_time
 from sessionary.layouts.agents.fields import count_of, text_or_none
-from sessionary.model import (
-    AGENT,
-    COMPACTION,
-    HARNESS,
-    PERSON,
-    Message,
-    Other,
-    Place,
-    Text,
-    Usage,
-)
+from sessionary.model import AGENT, COMPACTION, HARNESS, PERSON, Message, Other, Place, Text, Usage
 from sessionary.transcript.typed import author_and_parts
 
 _WORDLESS = frozenset("api_error compact_boundary stop_hook_summary turn_duration".split())

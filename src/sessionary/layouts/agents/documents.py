@@ -11,9 +11,9 @@ from msgspec import DecodeError, Raw
 from msgspec.json import decode as decode_as
 
 from sessionary.codec import Place, Undecodable, decode, problem
-from sessionary.disk.fs import Fs, read_bytes
+from sessionary.disk.fs import Fs, not_found, read_bytes
 from sessionary.layouts.agents.fields import object_of, object_or_value
-from sessionary.model import Problem, Record
+from sessionary.model import Problem, Record, SessionRef
 
 
 class Shape(NamedTuple):
@@ -36,8 +36,16 @@ class Head(NamedTuple):
     fields: dict[str, Any]
 
 
-def pieces(data: bytes, path: str, shape: Shape) -> Iterator[Record | Problem | Head]:
-    """The elements of the list in a document, then its other fields."""
+def pieces(fs: Fs, ref: SessionRef, shape: Shape) -> Iterator[Record | Problem | Head]:
+    """The elements of the list in the document of a session, then its other fields.
+
+    Raises:
+        NotFound: the session is gone.
+        StorageFailed: it cannot be read.
+    """
+    path, data = ref.locator, read_bytes(fs, ref.locator)
+    if data is None:
+        raise not_found(path, f"Session '{ref.session_id}' not found")
     try:
         raw = decode_as(data, type=dict[str, Raw])
         elements = decode_as(raw.pop(shape.key, b""), type=list[Raw])

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sessionary.disk.fs import not_found, read_bytes
+from sessionary.disk.fs import read_bytes
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.abilities import Retention
 from sessionary.layouts.agents.fields import list_of, object_of, text_or_none
@@ -225,12 +225,9 @@ class GeminiLayout(LogLayout):
         from sessionary.layouts.agents.documents import Head, Shape, pieces
 
         shape = Shape("messages", _BEGIN, "summary", _TITLE)
-        data = read_bytes(self._fs, ref.locator)
-        if data is None:
-            raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
         yield from self.stated(ref)
         memory: Memory = {}
-        for found in pieces(data, ref.locator, shape):
+        for found in pieces(self._fs, ref, shape):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Head):
@@ -239,13 +236,6 @@ class GeminiLayout(LogLayout):
                 place = Place(ref.locator, found.line, found.byte)
                 yield from self._facts(ref, found.value, memory)
                 yield from self._messages(ref, found.value, place, memory)
-
-    def raw(self, ref: SessionRef, place: Place) -> bytes:
-        if ref.locator.endswith(".jsonl"):
-            return super().raw(ref, place)
-        from sessionary.layouts.agents.documents import raw_value
-
-        return raw_value(self._fs, ref.locator, place.byte or 0)
 
     def _taken(self, ref: SessionRef, reading: Reading) -> Iterator[Item]:
         plan = reading.plan

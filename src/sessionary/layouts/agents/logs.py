@@ -208,6 +208,14 @@ class LogLayout(AgentLayout):
         watch = self._watch
         return watch if watch is not None and watch.ref.locator == ref.locator else None
 
+    def raw(self, ref: SessionRef, place: Place) -> bytes:
+        """As `Layout.raw`; older versions of some agents store a session as one JSON document."""
+        if not (place.path or ref.locator).endswith(".json"):
+            return super().raw(ref, place)
+        from sessionary.layouts.agents.documents import raw_value
+
+        return raw_value(self._fs, ref.locator, place.byte or 0)
+
     def recency(self, ref: SessionRef, known: KnownTime | None = None) -> Recency:
         return recency(self._fs, ref.locator, self._now(), known, self._salt(ref))
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from sessionary.disk.fs import is_file, is_folder, not_found, read_bytes, size_of
+from sessionary.disk.fs import is_file, is_folder, size_of
 from sessionary.errors import SessionaryError
 from sessionary.layouts.agents.copilot_cli import CopilotCliLayout
 from sessionary.layouts.agents.editor_folders import path_of, settings_folder
@@ -331,11 +331,8 @@ class VsCodeChatLayout(LogLayout):
         from sessionary.layouts.agents.vscode_parts import messages_of
 
         shape = Shape("requests", _REQUEST, "customTitle", _TITLE)
-        data = read_bytes(self._fs, ref.locator)
-        if data is None:
-            raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
         yield from self.stated(ref)
-        for found in pieces(data, ref.locator, shape):
+        for found in pieces(self._fs, ref, shape):
             if isinstance(found, Problem):
                 yield found
             elif isinstance(found, Head):
@@ -344,13 +341,6 @@ class VsCodeChatLayout(LogLayout):
                 yield from _facts_of({"requests": [found.value]})
                 messages = messages_of(found.value, Place(ref.locator, found.line, found.byte))
                 yield from map(aside, messages) if is_undone(found.value) else messages
-
-    def raw(self, ref: SessionRef, place: Place) -> bytes:
-        if not (place.path or ref.locator).endswith(".json"):
-            return super().raw(ref, place)
-        from sessionary.layouts.agents.documents import raw_value
-
-        return raw_value(self._fs, ref.locator, place.byte or 0)
 
 
 def _facts_of(fields: dict[str, Any]) -> Iterator[Fact]:

@@ -43,13 +43,7 @@ from sessionary.layouts.maestro.names import (
     is_crumb_name,
     new_id,
 )
-from sessionary.layouts.maestro.records import (
-    CRUMB_KEYS,
-    Breadcrumb,
-    breadcrumb_of,
-    crumb_document,
-    sort_key,
-)
+from sessionary.layouts.maestro.records import CRUMB_KEYS, Breadcrumb, breadcrumb_of, crumb_document, sort_key
 from sessionary.layouts.maestro.sharing import inherit, message_mode
 from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, parse_time, stamp_of, utc_now
 from sessionary.model import Problem, Severity
