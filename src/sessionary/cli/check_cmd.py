@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -21,20 +20,11 @@ from sessionary.cli.targets import report_failure, report_none, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, NotFound, StorageFailed
 from sessionary.layouts.base import Capability
-from sessionary.model import Problem, SessionRef, Severity, health
-from sessionary.workspace import Target, Workspace, documents, in_turn, is_home
+from sessionary.model import SessionRef, Severity, health
+from sessionary.workspace import Workspace, documents, in_turn, is_home
+from sessionary.workspace.checking import Checked, check_all, check_one
 
 DAMAGED = Corrupt.exit_code
-
-
-class _Checked(NamedTuple):
-    """A checked session, file or place, and its problems."""
-
-    kind: str
-    name: str
-    path: str
-    problems: list[Problem]
-    ref: SessionRef | None = None
 
 
 @command(
@@ -61,13 +51,10 @@ def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: 
     if remember and not chain:
         raise click.UsageError("--remember needs --chain")
     workspace = homes.workspace()
-    check = partial(_check, chain=chain, remember=remember)
-    checked: list[_Checked] = []
-    each = (
-        in_turn(_each_at(workspace, word, check) for word in targets)
-        if targets
-        else _each_of(workspace, check)
-    )
+    how = {"chain": chain, "remember": remember}
+    checked: list[Checked] = []
+    each = in_turn(_each_at(workspace, word, **how) for word in targets)
+    each = each if targets else check_all(workspace, **how)
     failure = None
     with nullcontext() if output.is_json() else output.paged(), Progress("checking", None) as progress:
         try:
@@ -93,52 +80,20 @@ def check_command(targets: tuple[str, ...], notes: bool, chain: bool, remember: 
     return _exit_code(checked, failure)
 
 
-def _each_at(workspace: Workspace, word: str, check: partial[_Checked]) -> Iterator[_Checked]:
+def _each_at(workspace: Workspace, word: str, **how: bool) -> Iterator[Checked]:
     if is_home(os.path.expanduser(word)):
-        yield from _each_of(Workspace(Path(word)), check)
+        yield from check_all(Workspace(Path(word)), **how)
     else:
-        yield check(workspace, resolve(workspace, word))
+        yield check_one(workspace, resolve(workspace, word), **how)
 
 
-def _each_of(workspace: Workspace, check: partial[_Checked]) -> Iterator[_Checked]:
-    for ref in workspace.refs():
-        with suppress(NotFound):  # its agent removed it meanwhile
-            yield check(workspace, ref)
-    places: dict[str, list[Problem]] = {}
-    for problem in (
-        *workspace.check_place(),
-        *(workspace.check_remembered() if check.keywords["chain"] else ()),
-    ):
-        places.setdefault(_place_of(problem, workspace.home), []).append(problem)
-    for place, problems in places.items():
-        yield _Checked("place", place, place, problems)
-
-
-def _place_of(problem: Problem, home: Path) -> str:
-    """The home or the project that contains a file that belongs to no session."""
-    path = Path(problem.path).absolute()
-    for place in (home, Path()):
-        if path.is_relative_to(place.absolute()):
-            return str(place if place == home else place.absolute())
-    return str(path.parent)
-
-
-def _check(workspace: Workspace, target: Target, *, chain: bool, remember: bool) -> _Checked:
-    problems = list(workspace.check(target))
-    if chain:
-        problems += workspace.check_chain(target, remember=remember)
-    if isinstance(target, Path):
-        return _Checked("file", str(target), str(target), problems)
-    return _Checked("session", target.session_id, target.locator, problems, target)
-
-
-def _objects(checked: _Checked) -> list[dict[str, Any]]:
+def _objects(checked: Checked) -> list[dict[str, Any]]:
     """The problems with the field names of docs/cli-json.md."""
     session = checked.name if checked.kind == "session" else None
     return [{"session": session, **documents.of_problem(problem)} for problem in checked.problems]
 
 
-def _report(checked: list[_Checked]) -> dict[str, Any]:
+def _report(checked: list[Checked]) -> dict[str, Any]:
     problems = [problem for one in checked for problem in one.problems]
     return {
         "checked": sum(one.kind != "place" for one in checked),
@@ -147,7 +102,7 @@ def _report(checked: list[_Checked]) -> dict[str, Any]:
     }
 
 
-def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[str]:
+def _lines(workspace: Workspace, checked: Checked, *, notes: bool) -> Iterator[str]:
     """The lines about one session; none if it has no problems.
 
     The title is looked up here, since that reads the session once more.
@@ -174,7 +129,7 @@ def _title_of(workspace: Workspace, ref: SessionRef | None) -> str | None:
         return None  # its agent removed it meanwhile
 
 
-def _totals(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
+def _totals(checked: list[Checked], *, notes: bool) -> Iterator[str]:
     """The summary line. The hint at hidden notes is never broken: without room it gets a line of its own."""
     counts = Counter(health(one.problems) for one in checked if one.kind != "place")
     number = counts.total()
@@ -204,7 +159,7 @@ def _totals(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     yield from [together] if cells(together) <= output.width() else [last, f"  {hint}"]
 
 
-def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:
+def _exit_code(checked: list[Checked], failure: StorageFailed | None) -> int:
     partly = report_failure(failure, "checked")
     if any(problem.severity > Severity.note for one in checked for problem in one.problems):
         return DAMAGED

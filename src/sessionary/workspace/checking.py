@@ -1,0 +1,66 @@
+"""The check of one session or file, or of everything below a home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from sessionary.errors import NotFound
+from sessionary.model import Problem, SessionRef
+from sessionary.workspace.workspace import Target, Workspace
+
+
+class Checked(NamedTuple):
+    """What was checked, and its problems.
+
+    Attributes:
+        kind: ``session``, ``file``, or ``place``: the home, or a project, with files that belong to no session.
+        name: the id of a session, else the path.
+        ref: the session; None for anything else.
+    """
+
+    kind: str
+    name: str
+    path: str
+    problems: list[Problem]
+    ref: SessionRef | None = None
+
+
+def check_one(
+    workspace: Workspace, target: Target, *, chain: bool = False, remember: bool = False
+) -> Checked:
+    """Check a session or a file; raises as `Workspace.check` and `Workspace.check_chain`.
+
+    Args:
+        chain: also its hash chain.
+        remember: see `Workspace.check_chain`.
+    """
+    problems = list(workspace.check(target))
+    if chain:
+        problems += workspace.check_chain(target, remember=remember)
+    if isinstance(target, Path):
+        return Checked("file", str(target), str(target), problems)
+    return Checked("session", target.session_id, target.locator, problems, target)
+
+
+def check_all(workspace: Workspace, *, chain: bool = False, remember: bool = False) -> Iterator[Checked]:
+    """Check every session, then the places of what belongs to none; raises as `check_one`."""
+    for ref in workspace.refs():
+        with suppress(NotFound):  # its agent removed it meanwhile
+            yield check_one(workspace, ref, chain=chain, remember=remember)
+    places: dict[str, list[Problem]] = {}
+    for problem in (*workspace.check_place(), *(workspace.check_remembered() if chain else ())):
+        places.setdefault(_place_of(problem, workspace.home), []).append(problem)
+    for place, problems in places.items():
+        yield Checked("place", place, place, problems)
+
+
+def _place_of(problem: Problem, home: Path) -> str:
+    """The home or the project that contains a file that belongs to no session."""
+    path = Path(problem.path).absolute()
+    for place in (home, Path()):
+        if path.is_relative_to(place.absolute()):
+            return str(place if place == home else place.absolute())
+    return str(path.parent)
