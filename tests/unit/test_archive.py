@@ -400,6 +400,8 @@ def test_what_is_archived_can_be_chosen(store: Path, tmp_path: Path) -> None:
     assert (choice.kinds, choice.projects, choice.folder) == (("pi", "qwen"), ("/home/u",), None)
     assert sorted(one.kind for one in run().pushed) == ["pi", "qwen"]
     assert archive().choose(["codex"]).kinds == ("pi", "qwen", "codex")
+    by_path = archive().choose([], ["./app", "~/shop"], replace=True).projects
+    assert by_path == (os.path.abspath("app"), os.path.expanduser("~/shop"))
     assert archive().choose([], ["elsewhere"], replace=True).projects == ("elsewhere",)
     assert run().pushed == []
     other = Workspace().archive(tmp_path / "other")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,10 @@ def test_the_trash_of_every_home_is_listed_restored_and_emptied(home: Path, tmp_
     refs = [workspace.find(name) for name in ("one", "two")]
     for ref in refs:
         workspace.trash(ref)
-    assert [one.ref for one in workspace.trashed()] == refs[::-1]
+    newest, oldest = workspace.trashed()
+    assert [newest.ref, oldest.ref] == refs[::-1]
+    assert list(workspace.trashed(oldest.when)) == []
+    assert list(workspace.trashed(datetime.max.replace(tzinfo=UTC))) == [newest, oldest]
     assert [one.ref for one in workspace.undoable()] == refs[::-1]
     assert undone(workspace, "two") == "trash"
     assert workspace.find("two") == refs[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -111,18 +110,12 @@ def add_command(kinds: tuple[str, ...], projects: tuple[str, ...], folder: Path 
     if replace and folder is None and usual is not None:
         folder = Path(usual)  # whatever was chosen, even if that cannot be read
     archive = homes.workspace(must_exist=False).archive(folder)
-    choice = archive.choose(kinds, map(_project, projects), replace=replace)
+    choice = archive.choose(kinds, projects, replace=replace)
     of = ", ".join(map(short_path, choice.projects)) or "all projects"
     what = ", ".join(choice.kinds) or "all agents except amplifier"
     document = {"kinds": choice.kinds or FOREIGN, "projects": choice.projects, "folder": archive.folder}
     lines = changing.done(one_line(f"to be archived: {what}, {of}, in {short_path(archive.folder)}"))
     return output.shown(document, lines, asides=["next: sessionary archive run"])
-
-
-def _project(word: str) -> str:
-    """A project by its absolute path if it is written as a path, else by its name."""
-    is_path = os.sep in word or word.startswith((".", "~"))
-    return os.path.abspath(os.path.expanduser(word)) if is_path else word
 
 
 @command(

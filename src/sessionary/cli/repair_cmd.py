@@ -97,7 +97,7 @@ def repair_command(
             ref, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
     done = found.done
-    undo = None if done is None or done.kept_in is None else formatting.command("undo", word)
+    undo = None if found.kept_in is None else formatting.command("undo", word)
     if output.is_json():
         output.value(_object(found, full, undo))
     else:

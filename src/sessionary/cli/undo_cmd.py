@@ -65,9 +65,7 @@ def trash_command(
     workspace = homes.workspace()
     if sessions:
         return _trash(workspace, sessions)
-    rows, failure = gathered(workspace.trashed())
-    if older_than is not None:
-        rows = [row for row in rows if row.when is not None and row.when < older_than]
+    rows, failure = gathered(workspace.trashed(older_than))
     if empty:
         return _empty(workspace, rows, yes) or report_failure(failure, "destroyed")
     titles = [_title(workspace, row) for row in rows]

@@ -50,7 +50,7 @@ class Changing:
         found = call.workspace.repair(
             ref, orphans=orphans, bad_bytes=bad_bytes, dry_run=dry_run or not self._allow_writes
         )
-        undo = None if found.done is None or found.done.kept_in is None else ("undo", ref.session_id)
+        undo = None if found.kept_in is None else ("undo", ref.session_id)
         asked = ("repair", ref.session_id, "--orphans", orphans, "--bad-bytes", bad_bytes)
         return self._answer(call, documents.of_repair(found), tokens, undo, asked, dry_run=dry_run)
 

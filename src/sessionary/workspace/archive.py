@@ -38,7 +38,7 @@ from sessionary.workspace import archive_index
 from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn, joined
-from sessionary.workspace.naming import is_short_for
+from sessionary.workspace.naming import is_path, is_short_for
 from sessionary.workspace.sessions import Sessions
 
 AT_ONCE = 100
@@ -144,7 +144,7 @@ class Archive:
         usual = self.folder == archive_index.usual_folder()
         choice = Choice(
             tuple(dict.fromkeys((*known.kinds, *kinds))),
-            tuple(dict.fromkeys((*known.projects, *projects))),
+            tuple(dict.fromkeys((*known.projects, *map(_whole, projects)))),
             None if usual else self.folder,
         )
         if not usual:  # from now on, a missing folder is an error: its disk is not mounted
@@ -480,6 +480,11 @@ def _place(source: ArchiveLayout, ref: SessionRef, names: dict[str, str]) -> str
     if path in names:
         return f"{names[path]}#{name}"
     return names.get(ref.locator, ref.locator.removeprefix(f"{source.home}/"))
+
+
+def _whole(project: str) -> str:
+    """A project that is named by a path, by its absolute path: a later run may be in another folder."""
+    return os.path.abspath(os.path.expanduser(project)) if is_path(project) else project
 
 
 def _is_chosen(summary: Summary, choice: Choice) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from sessionary.layouts.changing import Undoable as Change
 from sessionary.layouts.files import LINES, raise_joined
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered
+from sessionary.workspace.naming import is_path
 from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.stores import IN_PROJECTS
 
@@ -68,6 +70,11 @@ class Repair(Struct, frozen=True):
         from sessionary.sync.conflict_copies import LEFT
 
         return any(one.done != LEFT for one in self.copies)
+
+    @property
+    def kept_in(self) -> str | None:
+        """Where the replaced data is, for `Workspace.undo`; None if nothing can be undone."""
+        return None if self.done is None else self.done.kept_in
 
 
 class ForkPreview(NamedTuple):
@@ -251,10 +258,12 @@ def refuse_known(sessions: Sessions, parent: SessionRef, new_id: str, fs: Fs, un
 # -- trash and undo
 
 
-def trashed(layouts: Iterable[Trashes]) -> Iterator[Trashed]:
+def trashed(layouts: Iterable[Trashes], before: datetime | None = None) -> Iterator[Trashed]:
     """The sessions in the trash of all projects, the last one first; see `Workspace.trashed`."""
     closed: list[StorageFailed] = []
     rows = [one for layout in layouts for one in layout.trashed(closed)]
+    if before is not None:
+        rows = [one for one in rows if one.when is not None and one.when < before]
     yield from sorted(rows, key=lambda row: row.at, reverse=True)
     raise_joined(closed)
 
@@ -359,7 +368,7 @@ def _has_trashed_folder(fs: Fs, root: str, name: str) -> bool:
 def project_to_move(sessions: Sessions, word: str, fs: Fs) -> tuple[str, str | None]:
     """The project that a word names, and its path, if the word is a path; see `Workspace.plan_move`."""
     path = os.path.abspath(os.path.expanduser(word))
-    if os.sep in word or word.startswith((".", "~")):
+    if is_path(word):
         for old in dict.fromkeys((path, os.path.realpath(path))):
             if is_folder(fs, f"{sessions.home}/{PROJECTS}/{path_slug(old)}"):
                 return path_slug(old), old

@@ -13,6 +13,7 @@ from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.ids import path_slug, project_slug
 from sessionary.layouts.clock import believed
 from sessionary.model import Severity, Summary
+from sessionary.workspace.naming import is_path
 
 WELL = frozenset({"ok", Severity.note.name})
 """The healths of sessions that nothing is wrong with."""
@@ -122,7 +123,7 @@ def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:
     """The sessions of the projects that a word names; see `Workspace.list`. Empty if there are none."""
     found = list(summaries)
     wanted = {word}
-    if os.sep in word or word.startswith((".", "~")):
+    if is_path(word):
         path = os.path.abspath(os.path.expanduser(word))
         wanted |= {path_slug(path), project_slug(Path(path))}
     names = [_names(one) for one in found]

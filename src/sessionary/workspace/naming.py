@@ -7,6 +7,7 @@ beginning of that part is enough.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 
@@ -19,6 +20,11 @@ _RANDOM = (
     f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}|{_HEX}{{32}}|{_HEX}{{16}}(?:_.*)?"
     "|ses_[0-9a-zA-Z]{26}"
 )
+
+
+def is_path(word: str) -> bool:
+    """True for a word that names a project by its path, not by the name of its folder."""
+    return os.sep in word or word.startswith((".", "~"))
 
 
 def short_ids(keys: dict[SessionRef, str]) -> dict[SessionRef, str]:

@@ -31,7 +31,7 @@ from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import ending_in, gathered, in_turn
 from sessionary.workspace.filters import of_project, projects_of
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
-from sessionary.workspace.naming import is_short_for, short_ids
+from sessionary.workspace.naming import is_path, is_short_for, short_ids
 from sessionary.workspace.seen import Seen
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
@@ -473,7 +473,7 @@ class Sessions:
         """
         slugs = {ref.project for ref in refs if ref.project is not None}
         wanted = {word}
-        if os.sep in word or word.startswith((".", "~")):
+        if is_path(word):
             wanted.add(project_slug(os.path.expanduser(word)))
         end = "-" + word.casefold().strip("-")
         found = slugs & wanted or {slug for slug in slugs if slug.casefold().endswith(end)}

@@ -875,13 +875,13 @@ class Workspace(Sessions):
         (layout,) = self.trashing(ref)
         return layout.move_to_trash(ref, datetime.now(UTC))
 
-    def trashed(self) -> Iterator[Trashed]:
-        """The sessions in the trash of all projects, the last one first.
+    def trashed(self, before: datetime | None = None) -> Iterator[Trashed]:
+        """The sessions in the trash of all projects, or those that were moved there earlier; the last one first.
 
         Raises:
             StorageFailed: a trash cannot be read; after all others.
         """
-        return changes.trashed(self.trashing())
+        return changes.trashed(self.trashing(), before)
 
     def empty_trash(self, sessions: Iterable[Trashed]) -> builtins.list[Trashed]:
         """Permanently delete these sessions of the trash; return those that existed. This cannot be undone.
