@@ -117,6 +117,13 @@ class Checked(NamedTuple):
         """False if a fault was not repaired."""
         return all(fault.healed for fault in self.faults)
 
+    @property
+    def state(self) -> str:
+        """``whole``, ``healed``, ``damaged``, or ``not_compared``."""
+        if self.faults:
+            return "healed" if self.is_right else "damaged"
+        return "not_compared" if self.note else "whole"
+
 
 class Checker(Step):
     """Compares the sessions of one layout with a remote.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -26,7 +27,8 @@ from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_in
 from sessionary.sync.cosmos_config import load_cosmos_config_from_settings
 from sessionary.sync.engine import QUIET, Engine
-from sessionary.sync.gc.removal import Remover
+from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
+from sessionary.sync.gc.removal import Removal, Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import HeadRecord, OpenRemote, Remote, heads_by_name
@@ -285,6 +287,31 @@ def removed(settings: Settings) -> Removed:
         Invalid: its folder cannot be determined.
     """
     return Removed(removed_folder(state_of_commands(), settings))
+
+
+def collect(
+    choice: Chosen,
+    *,
+    older: timedelta | None,
+    sleep: Callable[[float], None],
+    on_progress: Callable[[int], None],
+) -> tuple[Leftovers, Removal | None, Cost]:
+    """Count the data on a remote that no session needs, and remove what is older; None removes nothing.
+
+    Raises:
+        RemoteError: the remote cannot be read.
+        Locked, StorageFailed: another removal of this machine is running, or its journal cannot be written.
+    """
+    inner = choice.connect()
+    remote = RetryingRemote(inner)
+    try:
+        if older is None:
+            return count_leftovers(remote, on_progress), None, remote.cost
+        blocks = removed(choice.settings)
+        done = Remover(remote, blocks, older=older, sleep=sleep, on_progress=on_progress).remove()
+        return done.found, done, remote.cost
+    finally:
+        inner.close()
 
 
 def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], None]) -> list[str]:

@@ -66,11 +66,12 @@ def _lines(found: list[Checked], device: str) -> Iterator[str]:
     yield f"this machine is {device} in heads"
     for one in found:
         yield from _session(one)
-    counts = Counter(map(_word, found))
+    counts = Counter(one.state for one in found)
     blocks = sum(one.blocks for one in found)
     whole = formatting.count(counts["whole"], "session")
     parts = [f"{whole} complete on the remote ({formatting.count(blocks, 'block')} read)"]
-    parts += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
+    words = {"healed": "healed", "damaged": "damaged", "not_compared": "not compared"}
+    parts += [f"{counts[state]:,} {word}" for state, word in words.items() if counts[state]]
     sign = output.paint("✗", "red") if counts["damaged"] else output.paint("✓", "green")
     yield f"{sign} {', '.join(parts)}"
 
@@ -79,7 +80,7 @@ def _session(one: Checked) -> Iterator[str]:
     name = one_line(one.session_id) + (f"  {one_line(one.project)}" if one.project else "")
     if one.faults:
         sign = output.paint("!", "yellow") if one.is_right else output.paint("✗", "red")
-        yield f"{sign} {'healed' if one.is_right else 'damaged':<12}  {name}"
+        yield f"{sign} {one.state:<12}  {name}"
         for fault in one.faults:
             again = ", uploaded again" if fault.healed else ""
             yield from set_in("    " + one_line(f"{fault.what}{again}: {fault.note}"))
@@ -90,20 +91,12 @@ def _session(one: Checked) -> Iterator[str]:
             yield from set_in("    " + one_line(one.error.hint))
 
 
-def _word(one: Checked) -> str:
-    if one.faults:
-        return "healed" if one.is_right else "damaged"
-    return "not compared" if one.note else "whole"
-
-
 def _document(found: list[Checked], device: str, cost: Cost) -> dict[str, Any]:
     """With the field names of docs/cli-json.md."""
     return {
         "device": device,
         "sessions": [_object(one) for one in found],
-        "counts": {
-            word.replace(" ", "_"): count for word, count in sorted(Counter(map(_word, found)).items())
-        },
+        "counts": dict(sorted(Counter(one.state for one in found).items())),
         "blocks": sum(one.blocks for one in found),
         "cost": cost_object(cost),
     }
@@ -114,7 +107,7 @@ def _object(one: Checked) -> dict[str, Any]:
         "id": one.session_id,
         "kind": one.kind,
         "project": one.project,
-        "state": _word(one).replace(" ", "_"),
+        "state": one.state,
         "blocks": one.blocks,
         "faults": [fault._asdict() for fault in one.faults],
         "note": one.note,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,9 @@ from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import cost_line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
-from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
-from sessionary.sync.gc.removal import RETENTION, Removal, Remover
-from sessionary.sync.retry import RetryingRemote
-from sessionary.sync.settings import Settings
-from sessionary.workspace.syncing import chosen, removed
+from sessionary.sync.gc.leftovers import Leftovers
+from sessionary.sync.gc.removal import RETENTION, Removal
+from sessionary.workspace.syncing import chosen, collect
 
 LONGEST = 36500
 """Maximum of --days: a hundred years."""
@@ -61,37 +60,25 @@ def gc_command(settings_path: Path | None, remove: bool, days: float) -> int:
 
     --remove cannot be undone.
     """
-    choice = chosen(settings_path)
-    settings, inner = choice.settings, choice.connect()
-    remote = RetryingRemote(inner)
-    try:
-        done = _removed(remote, settings, timedelta(days=days)) if remove else None
-        with Progress("looking", None) as progress:
-            found = done.found if done else count_leftovers(remote, progress.reach)
-    finally:
-        inner.close()
+    choice, older = chosen(settings_path), timedelta(days=days) if remove else None
+    with Progress("removing" if remove else "looking", None) as progress:
+        sleep = partial(_rest, progress)
+        found, done, cost = collect(choice, older=older, sleep=sleep, on_progress=progress.reach)
     if output.is_json():
-        output.value({**_document(found, done or Removal()), "cost": asdict(remote.cost)})
+        output.value({**_document(found, done or Removal()), "cost": asdict(cost)})
     else:
         output.lines(_lines(found))
         output.lines(_removal_lines(done) if done else ["Nothing was removed."])
         if not done and (found.lost_blocks or found.past_blocks or found.dead_blocks):
             output.line("next: sessionary sync gc --remove")
-        output.aside(cost_line(remote.cost))
+        output.aside(cost_line(cost))
     return options.PARTLY if found.holes or (done and not done.is_whole) else 0
 
 
-def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Removal:
-    with Progress("removing", None) as progress:
-
-        def rest(seconds: float) -> None:
-            progress.pause()
-            with waiting("waiting before the second look"):
-                time.sleep(seconds)
-
-        return Remover(
-            remote, removed(settings), older=older, sleep=rest, on_progress=progress.reach
-        ).remove()
+def _rest(progress: Progress, seconds: float) -> None:
+    progress.pause()
+    with waiting("waiting before the second look"):
+        time.sleep(seconds)
 
 
 def _document(found: Leftovers, done: Removal) -> dict[str, Any]:
