@@ -12,19 +12,16 @@ from sessionary.cli.brainstorm import render
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, PHASES
+from sessionary.layouts.brainstorm.reading import newest_first
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.texts import LANGUAGES, saved, say
-from sessionary.layouts.clock import believed
 from sessionary.model import Problem
 
 
 def _slugs(ctx: click.Context) -> list[str]:
     """The slugs of the project, newest first."""
-    rows = sorted(
-        BrainstormStore(ctx.params["root"]).list(), key=lambda row: believed(row.updated), reverse=True
-    )
-    return [row.slug for row in rows]
+    return [row.slug for row in newest_first(BrainstormStore(ctx.params["root"]).list())]
 
 
 complete = completing.ids(_slugs)

@@ -15,10 +15,9 @@ from sessionary.cli.problems import item
 from sessionary.cli.table import Column
 from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.brainstorm.constants import STATUSES
-from sessionary.layouts.brainstorm.reading import Row
+from sessionary.layouts.brainstorm.reading import Row, newest_first
 from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.texts import sparkline
-from sessionary.layouts.clock import believed
 
 _BARS = 10
 
@@ -80,8 +79,7 @@ def list_command(store: BrainstormStore, status: str | None, archived: bool) -> 
     The bars show the score over the iterations.
     """
     found = store.archived() if archived else store.list()
-    rows = [row for row in found if status in (None, row.status)]
-    rows.sort(key=lambda row: believed(row.updated), reverse=True)
+    rows = newest_first(row for row in found if status in (None, row.status))
     none = "No brainstorm sessions. Start one: `sessionary brainstorm start SLUG`"
     if archived:
         none = "No archived brainstorm sessions."

@@ -13,11 +13,10 @@ from sessionary.cli.feature import params
 from sessionary.cli.lazy import command
 from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
-from sessionary.codec.yaml_read import LIMITS, load_yaml
-from sessionary.errors import SchemaError
+from sessionary.codec.yaml_read import LIMITS
 from sessionary.layouts.orchestrator.board import maps_in
 from sessionary.layouts.orchestrator.call_report import error_context
-from sessionary.layouts.orchestrator.planfile import tasks_of
+from sessionary.layouts.orchestrator.planfile import phases_of, tasks_of
 from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
 from sessionary.layouts.orchestrator.store import FeatureStore
 
@@ -57,25 +56,11 @@ def plan_command(
     else:
         path = source.name if source.name == "<stdin>" else os.path.abspath(source.name)
         with error_context(str(store.home), "update", path, feature_id):
-            phases = _phases(source.read(LIMITS.size + 1), path)
+            phases = phases_of(source.read(LIMITS.size + 1), path)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
     if not output.is_json():
         project_options.warn(store.last_report.problems)
     return output.shown(plan, _page(plan))
-
-
-def _phases(data: bytes, path: str) -> list[dict[str, Any]]:
-    """The phases of a file. Raises Corrupt or SchemaError."""
-    document = load_yaml(data, path=path)
-    phases = document.get("phases") if isinstance(document, dict) else document
-    if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
-        raise SchemaError(
-            f"{path} contains no list of phases",
-            path=path,
-            faults=["phases: give a list of maps"],
-            hint="for example: [{phase_id: P1, name: Build, tasks: [{task_id: T1, description: The form}]}]",
-        )
-    return phases
 
 
 def _page(plan: dict[str, Any]) -> Iterator[str]:

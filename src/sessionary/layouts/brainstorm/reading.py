@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from sessionary.layouts.brainstorm.fields import faults_of
 from sessionary.layouts.brainstorm.messages import counted
 from sessionary.layouts.brainstorm.migrations import Migrated, migrate
 from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.clock import believed
 from sessionary.layouts.conflict_copies import copy_of, copy_problem, is_there, not_downloaded
 from sessionary.model import Problem, Severity, health
 
@@ -214,6 +215,11 @@ def rows(fs: Fs, folder: str, slug_of: Callable[[str], str] = str) -> Iterator[R
         row = row_at(fs, f"{folder}/{name}{SUFFIX}", slug_of(name))
         if row is not None:
             yield row
+
+
+def newest_first(rows: Iterable[Row]) -> list[Row]:
+    """The list entries, the session that changed last first."""
+    return sorted(rows, key=lambda row: believed(row.updated), reverse=True)
 
 
 def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:

@@ -36,9 +36,18 @@ from sessionary.layouts.brainstorm.fields import SESSION, faults_of
 from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, SessionFiles
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.navigation import Jump, Session
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.reading import (
+    Row,
+    brainstorm_of,
+    bytes_at,
+    names,
+    newest_first,
+    parse,
+    row_at,
+    rows,
+)
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.clock import believed, future_note
+from sessionary.layouts.clock import future_note
 from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem, Severity
 
@@ -100,7 +109,7 @@ class BrainstormStore:
         with self._files.call("find", name):
             found = one_named(name, names(self._files.fs, self.folder), "brainstorm sessions")
             if found is None and name == LATEST:
-                found = max(self.list(), key=lambda row: believed(row.updated), default=Row("", "")).slug
+                found = next((row.slug for row in newest_first(self.list())), "")
             if not found:
                 hint = "`sessionary brainstorm list` lists all"
                 raise NotFound(f"no brainstorm session {name}", hint=hint)
@@ -615,7 +624,7 @@ class BrainstormStore:
             AmbiguousId: several names have this prefix.
         """
         if archived:
-            found = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)
+            found = newest_first(self.archived())
             ids, slugs = [row.name for row in found], [row.slug for row in found]
         else:
             ids = slugs = self.trashed()
@@ -661,7 +670,7 @@ class BrainstormStore:
 
     def _in_archive(self, name: str) -> Row:
         """The archived session of that name; for a slug the one that changed last."""
-        ended = sorted(self.archived(), key=lambda row: believed(row.updated))
+        ended = newest_first(reversed(self.archived()))  # of one time the last name
         found = [row for row in ended if row.name == name] or [row for row in ended if row.slug == name]
         if not found:
             raise NotFound(
@@ -670,7 +679,7 @@ class BrainstormStore:
                 session=name,
                 hint="`sessionary brainstorm list --archived` lists the archive",
             )
-        return found[-1]
+        return found[0]
 
     def trashed(self) -> list[str]:
         """The slugs of the sessions in the trash, the most recently trashed first."""

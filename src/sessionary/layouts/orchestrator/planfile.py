@@ -17,7 +17,7 @@ from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import Fs, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
-from sessionary.errors import Corrupt, NotFound, StorageFailed
+from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
 from sessionary.layouts.orchestrator import names, rules
 from sessionary.layouts.orchestrator.times import parse, stamp
 from sessionary.model import Problem, Severity
@@ -67,6 +67,24 @@ def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> PlanFile:
         missing = Problem.of_file("no_plan", Severity.hides_data, path, words, remedy)
         return PlanFile(None, {}, {}, [missing], True)
     return parse_plan(data, path)
+
+
+def phases_of(data: bytes, path: str) -> list[dict[str, Any]]:
+    """The phases of a YAML or JSON file: a list of them, or a map that has it under `phases`.
+
+    Raises:
+        Corrupt, SchemaError: it holds none.
+    """
+    document = load_yaml(data, path=path)
+    phases = document.get("phases") if isinstance(document, dict) else document
+    if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
+        raise SchemaError(
+            f"{path} contains no list of phases",
+            path=path,
+            faults=["phases: give a list of maps"],
+            hint="for example: [{phase_id: P1, name: Build, tasks: [{task_id: T1, description: The form}]}]",
+        )
+    return phases
 
 
 def _lock(fs: Fs, folder: str, timeout: float | None) -> AbstractContextManager[None]:
