@@ -453,6 +453,9 @@ def test_show_says_how_many_turns_there_are(make: Make, run: Run) -> None:
         result = run("show", ROOT, "--turns", turns)
         assert (result.code, result.out) == (12, "")
         assert f"no turn {turns}: the session has 1 turn" in result.err
+    make(OTHER, *({"role": "user", "content": word} for word in ("one", "two", "three")))
+    for turns, words in (("-1..2", "turn -1 comes after turn 2"), ("-9..-7", "no turn -9")):
+        assert f"{words}: the session has 3 turns" in run("show", OTHER, "--turns", turns).err
 
 
 def test_show_the_last_messages(make: Make, run: Run) -> None:

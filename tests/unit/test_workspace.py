@@ -3,17 +3,19 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary import create_session
-from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from sessionary.errors import AmbiguousId, Corrupt, Invalid, NotFound, StorageFailed
 from sessionary.layouts.base import Capability
-from sessionary.model import SessionRef
+from sessionary.model import PERSON, Aside, Item, Message, Problem, SessionRef, Text
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
+from sessionary.workspace.choosing import around
 from sessionary.workspace.naming import cut_ids, short_names
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
@@ -39,6 +41,78 @@ def test_a_list_of_what_is_of_a_kind_a_branch_and_a_health(tmp_path: Path) -> No
     assert (
         workspace.list(health="lost_data") == workspace.list(branch="main") == workspace.list(model="x") == []
     )
+
+
+CALL = {"role": "assistant", "content": "3", "tool_calls": [{"id": "t", "tool": "bash", "arguments": {}}]}
+RESULT = {"role": "tool", "content": "4", "tool_call_id": "t"}
+
+
+def talk(home: Path, *messages: dict[str, Any]) -> tuple[Workspace, SessionRef]:
+    workspace = make(home, ROOT)
+    (home / f"projects/-p/sessions/{ROOT}/transcript.jsonl").write_bytes(
+        b"".join(json.dumps(one).encode() + b"\n" for one in messages)
+    )
+    return workspace, workspace.find(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "texts"),
+    [
+        ({}, "0 1 2 3 4"),
+        ({"first": -2}, "3 4"),
+        ({"first": -9, "last": -4}, "0 1"),
+        ({"first": 3, "last": -1}, "3 4"),
+        ({"first": 9}, ""),
+        ({"last": -9}, ""),
+        ({"first": 3, "around": 0}, "3"),
+        ({"first": 0, "around": 1}, "0 1"),
+        ({"first": -1, "around": 1}, "3 4"),
+        ({"first": -2, "early": True}, "(0) (1) (2) 3 4"),
+        ({"first": 3, "around": 1, "early": True}, "(0) (1) 2 3 4"),
+        ({"turns": (0, 0)}, "0"),
+        ({"turns": (2, None)}, "2 3 4"),
+        ({"turns": (-2, -2)}, "1"),
+        ({"turns": (-9, 1)}, "0 1"),
+    ],
+)
+def test_messages_are_chosen_from_both_ends(tmp_path: Path, asked: dict[str, Any], texts: str) -> None:
+    said = [{"role": "assistant", "content": "0"}, *({"role": "user", "content": word} for word in "12")]
+    workspace, ref = talk(tmp_path, *said, CALL, RESULT)
+    found = workspace.messages(ref, **asked)
+    assert " ".join(f"({one.message.text})" if one.early else one.message.text for one in found) == texts
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"first": 2, "around": 1}, "no message 2: the session has 2 messages"),
+        ({"first": 9, "around": 1}, "no message 9: the session has 2 messages"),
+        ({"first": -3, "around": 1}, "no message -3: the session has 2 messages"),
+        ({"turns": (2, 3)}, "no turn 2: the session has 1 turn"),
+        ({"turns": (-2, -2)}, "no turn -2: the session has 1 turn"),
+    ],
+)
+def test_messages_that_are_missing(tmp_path: Path, asked: dict[str, Any], words: str) -> None:
+    workspace, ref = talk(tmp_path, {"role": "assistant", "content": "0"}, {"role": "user", "content": "1"})
+    found = workspace.messages(ref, asides=True, **asked)
+    with pytest.raises(Invalid, match=f"^{words}$"):
+        next(found)
+
+
+def test_a_message_is_not_there_because_one_outside_of_the_conversation_is(tmp_path: Path) -> None:
+    said: list[Item] = [Message("user", PERSON, (Text("0"),)), Aside(Message("user", PERSON, (Text("1"),)))]
+    with pytest.raises(Invalid, match="no message 1: the session has 1 message"):
+        list(around(lambda: said, 1, 3, early=False, asides=True))
+
+
+def test_a_session_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
+    workspace = make(tmp_path, ROOT)
+    ref = workspace.find(ROOT)
+    assert list(workspace.messages(ref)) == []
+    (Path(ref.locator) / "transcript.jsonl").write_bytes(b"{torn\n")
+    with pytest.raises(Corrupt, match=r"transcript\.jsonl: "):
+        list(workspace.messages(ref, -1))
+    assert all(isinstance(one, Problem) for one in workspace.read(ref))
 
 
 @pytest.mark.parametrize(

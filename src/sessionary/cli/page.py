@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessionary import codec
 from sessionary.cli.formatting import clock, count, stamp
@@ -44,14 +44,6 @@ BESIDE = 20_000
 """Characters of a message shown beside the requested one: one message may have a hundred megabytes."""
 
 
-class Window(NamedTuple):
-    """The messages to show, by index: from `first` to `last`, one of them marked and unfolded."""
-
-    first: int
-    marked: int
-    last: int
-
-
 class _Open:
     """Calls without a result so far: those of the last message, and earlier ones, which were printed."""
 
@@ -77,8 +69,7 @@ class Page:
     Args:
         width: cells per line.
         now: the present, for dates without a year.
-        window: show only these of the messages; the others are still wanted, for the calls that they make.
-        first: without a window, the index of the first message to show.
+        marked: the index of the message to mark and unfold, if those around it are shown.
     """
 
     def __init__(
@@ -87,15 +78,13 @@ class Page:
         *,
         full: bool,
         now: datetime,
-        window: Window | None = None,
-        first: int = 0,
+        marked: int | None = None,
         draw: bool = False,
     ) -> None:
         self._draw = draw
         self._width = width
         self._full = full
-        self._window = window
-        self._first = first if window is None else window.first
+        self._marked = marked
         self._now = now
         self._open = _Open()
         self._speaker: str | None = None
@@ -104,22 +93,22 @@ class Page:
         self._last = -1
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
-        """The lines of the messages, in order."""
-        window, full = self._window, self._full
+        """The lines of the messages, in order. Of early ones only the calls matter, for results behind them."""
+        full = self._full
         for message in messages:
-            if message.index < self._first:
+            if message.early:
                 if not _apart(message):
                     self._skip(message.message)
                 continue
-            if window is not None:
-                marked = message.index == window.marked and not _apart(message)
+            if self._marked is not None:
+                marked = message.index == self._marked and not _apart(message)
                 self._full = full or marked
                 yield from self._mark(message) if marked else ()
             if _apart(message) != self._apart:
                 yield from self._switch(_apart(message))
             yield from self._message(message)
         self._full = full
-        if window is None:
+        if self._marked is None:
             yield from self._unanswered()
             self._open = self._open_elsewhere
             yield from self._unanswered()
@@ -209,7 +198,7 @@ class Page:
         self._speaker = speaker
 
     def _words(self, text: str) -> Iterator[str]:
-        beside = self._window is not None and not self._full
+        beside = self._marked is not None and not self._full
         shown = text[:BESIDE] if beside else text
         yield from wrap(harmless(shown), self._width) if shown else ()
         if left := len(text) - len(shown):
@@ -217,7 +206,7 @@ class Page:
 
     def _drawn(self, text: str) -> Iterator[str]:
         """The text of an agent, rendered as Markdown on a terminal; unchanged elsewhere."""
-        longest = LONGEST if self._window is None or self._full else BESIDE
+        longest = LONGEST if self._marked is None or self._full else BESIDE
         if self._draw and text.strip() and len(text) <= longest:
             yield from markdown_lines(harmless(text), self._width, colours=has_colours())
         else:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
@@ -14,14 +14,13 @@ import click
 
 from sessionary.cli import collect_garbage, completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
-from sessionary.cli.page import Page, Window
+from sessionary.cli.page import Page
 from sessionary.cli.targets import names_of, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Invalid, NotFound
-from sessionary.model import Aside, Inherited, Message, Problem, Severity, Summary
-from sessionary.transcript.typed import Numbered, numbered
+from sessionary.model import Problem, Severity, Summary
+from sessionary.transcript.typed import Numbered
 from sessionary.workspace import Target, Workspace, documents
-from sessionary.workspace.failures import nothing_read
 
 AROUND = 3
 LARGE = 8 << 20
@@ -122,37 +121,31 @@ def show_command(
         _follow(workspace, found, tail, full=full, raw=raw)
     at_most = None if output.is_json() or raw else LARGE
     summary = None if isinstance(found, Path) else workspace.summary(found, at_most=at_most)
-    problems = cache(partial(_problems, workspace, found, summary))
-    messages = numbered(_read(workspace, found, problems), asides=branches, inherited=True)
-    around = AROUND if around is None else around
-    window = None if index is None else Window(max(index - around, 0), index, index + around)
-    first = 0
-    if tail is not None:
-        first = max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
-    elif turns is not None:
-        if min(turns[0], turns[1] or 0) < 0:
-            turns = _from_the_end(turns, numbered(_read(workspace, found, problems)))
-        messages = _chosen(messages, turns)
+    messages = workspace.messages(
+        found,
+        -tail if tail is not None else index or 0,
+        around=None if index is None else AROUND if around is None else around,
+        turns=turns,
+        early=not (output.is_json() or raw),
+        asides=branches,
+        inherited=True,
+    )
+
+    @cache
+    def problems() -> list[Problem]:
+        if isinstance(found, Path) or summary is None:
+            return list(workspace.check(found))
+        return (workspace.summary(found) if summary.unread else summary).problems
+
     if output.is_json() or raw:
-        first = first if window is None else window.first
-        shown = messages if window is None else _up_to(messages, window)
-        only = (message for message in shown if message.index >= first)
-        _print_records(workspace, found, only, problems(), raw=raw)
+        _print_records(workspace, found, messages, problems(), raw=raw)
     else:
         now, draw = datetime.now(UTC), output.is_terminal()
-        page = Page(output.width(), full=full, now=now, window=window, first=first, draw=draw)
+        page = Page(output.width(), full=full, now=now, marked=index, draw=draw)
         with output.paged():
-            lines = page.lines(messages if window is None else _up_to(messages, window))
-            _print(_head(workspace, summary), lines)
+            _print(_head(workspace, summary), page.lines(messages))
     _print_problems(problems(), found)
     return 0
-
-
-def _problems(workspace: Workspace, found: Target, summary: Summary | None) -> list[Problem]:
-    """The problems of a session or file; a session that is not read yet is read as a whole."""
-    if isinstance(found, Path) or summary is None:
-        return list(workspace.check(found))
-    return (workspace.summary(found) if summary.unread else summary).problems
 
 
 def _print_records(
@@ -183,14 +176,13 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
         raise Invalid(
             f"--follow needs a session: {found} is a file", path=found, hint="give the id of a session"
         )
-    first = 0 if tail is None else max(sum(1 for _ in workspace.messages(found)) - tail, 0)
     collect_garbage()
-    messages = workspace.follow(found, idle=output.flush)
-    if raw or output.wants("jsonl"):
-        new = (message for message in messages if message.index >= first)
-        _print_records(workspace, found, new, [], raw=raw)
+    is_page = not (raw or output.wants("jsonl"))
+    messages = workspace.follow(found, -(tail or 0), early=is_page, idle=output.flush)
+    if not is_page:
+        _print_records(workspace, found, messages, [], raw=raw)
     else:
-        page = Page(output.width(), full=full, now=datetime.now(UTC), first=first, draw=output.is_terminal())
+        page = Page(output.width(), full=full, now=datetime.now(UTC), draw=output.is_terminal())
         _print(_head(workspace, workspace.summary(found, at_most=LARGE)), page.lines(messages))
     raise AssertionError("a session that is followed has no end")
 
@@ -224,85 +216,11 @@ def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
     return resolve(workspace, match[1]), int(match[2])
 
 
-def _up_to(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
-    """The messages up to the last one of the window; those before it are wanted for the calls that they make.
-
-    Raises:
-        Invalid: the conversation ends before the message that is asked for.
-    """
-    count, held = 0, []
-    for message in messages:
-        count = message.index + 1
-        if message.index > window.last:
-            break
-        held.append(message)
-        if (
-            not window.first <= message.index < window.marked
-        ):  # shown only when the one that is asked for is there
-            yield from held
-            held.clear()
-    if count <= window.marked:
-        what = formatting.count(count, "message")
-        hint = "indexes are counted from 0; `sessionary search` prints them"
-        raise Invalid(f"no message {window.marked}: the session has {what}", operation="show", hint=hint)
-
-
-def _from_the_end(turns: Turns, messages: Iterable[Numbered]) -> Turns:
-    """The turns with negative numbers counted from the last one. Raises Invalid if there are not so many."""
-    count = 0
-    for message in messages:
-        count = message.turn
-    first, last = (count + 1 + turn if turn is not None and turn < 0 else turn for turn in turns)
-    assert first is not None, "a range begins somewhere"
-    if first < 1 and turns[0] < 0 and turns[1] == turns[0]:
-        raise Invalid(
-            f"no turn {turns[0]}: the session has {formatting.count(count, 'turn')}", operation="show"
-        )
-    return max(first, 0), last
-
-
 def _print(head: Iterator[str], page: Iterator[str]) -> None:
     first = next(page, None)  # if nothing can be shown, only the error is printed
     output.lines(head)
     for line in chain(() if first is None else (first,), page):
         output.line(line)
-
-
-def _read(
-    workspace: Workspace, found: Target, problems: Callable[[], list[Problem]]
-) -> Iterator[Message | Aside | Inherited | Problem]:
-    """The messages; a file that has none because it is something else, or broken, is an error and not an empty page.
-
-    Raises:
-        Corrupt: nothing in it can be read.
-    """
-    empty = True
-    try:
-        for one in workspace.read(found):
-            empty = empty and isinstance(one, Problem)
-            yield one
-    except NotFound:
-        if isinstance(found, Path):
-            raise
-    if empty and (error := nothing_read(problems(), "show")) is not None:
-        raise error
-
-
-def _chosen(messages: Iterable[Numbered], turns: Turns) -> Iterator[Numbered]:
-    """The messages of the wanted turns. Raises Invalid if there are no such turns."""
-    first, last = turns
-    turn, none = 0, True
-    for message in messages:
-        turn = message.turn
-        if last is not None and turn > last:
-            break
-        if turn >= first:
-            none = False
-            yield message
-    if none:
-        for message in messages:  # to say how many there are
-            turn = message.turn
-        raise Invalid(f"no turn {first}: the session has {formatting.count(turn, 'turn')}", operation="show")
 
 
 def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:

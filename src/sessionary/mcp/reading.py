@@ -182,16 +182,14 @@ class Reading:
     ) -> Answer:
         """Read the messages of a session, in order, as many as fit; the answer says how to get the next ones.
 
-        session: its id, the beginning of that, its name, or latest. first, last: indexes of messages, from 0; a
-        negative `first` counts from the end. Long texts are cut, unless first and last name one message. text_from:
+        session: its id, the beginning of that, its name, or latest. first, last: indexes of messages, from 0;
+        negative ones count from the end. Long texts are cut, unless first and last name one message. text_from:
         leave out so many characters of each long text, to go on reading a message that is larger than an answer.
         """
         tokens = answers.room(max_tokens)
         call = self._call()
         ref = call.find(session)
-        if first < 0:
-            first = max(sum(1 for _ in call.workspace.messages(ref)) + first, 0)
-        alone = last is not None and last == first
+        alone = last == first
         head = answers.fitted(call.head(ref), tokens // 4)
 
         def shown(numbered: Any) -> Any:

@@ -49,6 +49,7 @@ class Numbered(Struct, frozen=True):
         message: the message.
         outside: True for one outside of the conversation; its index and turn are those of the next message.
         inherited: True for one of another session, with which this one begins; its index and turn are 0.
+        early: True for one before those that were asked for.
     """
 
     index: int
@@ -56,6 +57,7 @@ class Numbered(Struct, frozen=True):
     message: Message
     outside: bool = False
     inherited: bool = False
+    early: bool = False
 
 
 def numbered(read: Iterable[Item], *, asides: bool = False, inherited: bool = False) -> Iterator[Numbered]:

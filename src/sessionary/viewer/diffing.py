@@ -6,6 +6,7 @@ from typing import Any
 
 from sessionary.export.wording import one_line
 from sessionary.model import AGENT, PERSON
+from sessionary.transcript.typed import numbered
 from sessionary.viewer.library import Place, key_of
 from sessionary.workspace import documents
 
@@ -44,7 +45,7 @@ def _most_different(counts: list[dict[str, Any]], key: str) -> list[dict[str, An
 def _turns(place: Place) -> list[dict[str, Any]]:
     """The turns of a session: the prompt, the last words of the agent, and how often it called tools."""
     found: list[dict[str, Any]] = []
-    for one in place.workspace.messages(place.ref):
+    for one in numbered(place.workspace.read(place.ref)):
         if one.turn == 0:
             continue
         if one.turn > len(found):

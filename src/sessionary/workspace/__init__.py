@@ -5,6 +5,7 @@ sessions    `Sessions`: which sessions there are, and which of them a name means
 naming      short ids
 changes     the operations that change sessions; the trash, and what can be undone
 filters     which sessions a list is to have; which project a session belongs to
+choosing    which messages of a session are asked for
 searching   hits, and which sessions are searched
 family      parents and children
 documents   values as JSON objects

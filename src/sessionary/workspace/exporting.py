@@ -14,7 +14,7 @@ from typing import Protocol
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, storage_failed
-from sessionary.errors import AlreadyExists, Invalid, NotFound, StorageFailed, Unsupported
+from sessionary.errors import AlreadyExists, Corrupt, Invalid, NotFound, StorageFailed, Unsupported
 from sessionary.export.formats import FORMATS, Format
 from sessionary.export.losses import SESSION, Report, counted
 from sessionary.export.masking import masked
@@ -24,8 +24,8 @@ from sessionary.layouts.base import Capability
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
-from sessionary.transcript.typed import numbered
-from sessionary.workspace.failures import gathered, nothing_read
+from sessionary.transcript.typed import Numbered, numbered
+from sessionary.workspace.failures import gathered
 from sessionary.workspace.family import Kin, kin_of, with_agents
 from sessionary.workspace.prices import Prices
 from sessionary.workspace.sessions import Sessions
@@ -132,6 +132,10 @@ class Reader(Protocol):
         """See `Workspace.read`."""
         ...
 
+    def messages(self, target: Target) -> Iterator[Numbered]:
+        """See `Workspace.messages`."""
+        ...
+
     def check(self, target: Target) -> Iterator[Problem]:
         """See `Workspace.check`."""
         ...
@@ -158,10 +162,12 @@ def export_of(
     if form is None:
         hint = f"the formats are {', '.join(FORMATS)}"
         raise Invalid(f"unknown format {name}", operation="export", hint=hint)
-    if isinstance(target, Path) and all(isinstance(item, Problem) for item in reader.read(target)):
-        error = nothing_read(reader.check(target), "export")
-        if error is not None:
-            raise error
+    if isinstance(target, Path):
+        try:
+            next(reader.messages(target), None)  # a file of which nothing can be read is refused
+        except Corrupt as error:
+            error.operation = "export"
+            raise
     top = family_of(sessions, target)
     marks = Placeholders()
     families = [] if top is None else [top]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from sessionary.errors import Corrupt, StorageFailed
@@ -12,12 +12,19 @@ from sessionary.model import Problem, Severity
 Found = TypeVar("Found")
 
 
-def nothing_read(problems: Iterable[Problem], operation: str) -> Corrupt | None:
-    """The error of a file or session of which no message can be read; None if its problems are only notes."""
-    worst = max(problems, key=lambda problem: problem.severity, default=None)
-    if worst is None or worst.severity == Severity.note:
-        return None
-    return Corrupt(f"{worst.path}: {worst.message}", operation=operation, path=worst.path, hint=worst.repair)
+def readable(items: Iterable[Found], problems: Callable[[], Iterable[Problem]]) -> Iterator[Found]:
+    """What reading a session or a file yields; one that is broken, or something else, is an error and not empty.
+
+    Raises:
+        Corrupt: there is no message, and one of the problems is worse than a note.
+    """
+    empty = True
+    for one in items:
+        empty = empty and isinstance(one, Problem)
+        yield one
+    worst = max(problems(), key=lambda problem: problem.severity, default=None) if empty else None
+    if worst is not None and worst.severity > Severity.note:
+        raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
 
 
 def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sessionary.transcript.typed import Numbered
+from sessionary.model import Item
+from sessionary.transcript.typed import numbered
 
 
 @dataclass(slots=True)
@@ -33,14 +34,14 @@ class ToolTime:
     failed: bool = False
 
 
-def tool_times(messages: Iterable[Numbered]) -> list[ToolTime]:
+def tool_times(read: Iterable[Item]) -> list[ToolTime]:
     """The calls of tools in a conversation, in their order.
 
     A call that waited for the consent of the user includes that wait: agents store no other time.
     """
     found: list[ToolTime] = []
     waiting: dict[str, ToolTime] = {}
-    for one in messages:
+    for one in numbered(read):
         for call in one.message.calls:
             found.append(ToolTime(call.name, one.index, one.turn, one.message.time))
             if call.call_id is not None:

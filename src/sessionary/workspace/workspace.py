@@ -21,7 +21,7 @@ from sessionary.layouts.changing import Undoable as Change
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import ForkPreview, Repair
-from sessionary.workspace.failures import gathered
+from sessionary.workspace.failures import gathered, readable
 from sessionary.workspace.filters import HEALTHS, SORTS, Filter, by_recency, require_known
 from sessionary.workspace.labels import tag_of
 from sessionary.workspace.sessions import Sessions
@@ -162,34 +162,59 @@ class Workspace(Sessions):
         first: int = 0,
         last: int | None = None,
         *,
+        around: int | None = None,
+        turns: tuple[int, int | None] | None = None,
+        early: bool = False,
         asides: bool = False,
+        inherited: bool = False,
         redaction: Redaction | None = None,
     ) -> Iterator[Numbered]:
-        """The messages of `read`, each with its index from 0, as in a `Hit`, and its turn.
+        """The messages of `read`, each with its index from 0, as in a `Hit`, and its turn, from 1.
+
+        Negative numbers count from the end: -1 is the last message, or turn. The session is read once more for them.
 
         Args:
             target: the session, or the file.
             first: the first index.
             last: the last index; None for all.
+            around: `first` is the index of one message; so many before and after it are yielded too.
+            turns: instead, the first turn, and the last one or None; turn 0 is what comes before the first turn.
+            early: also yield the messages before `first`, marked so: later results may belong to their calls.
             asides: the messages outside of the conversation too.
+            inherited: those of another session too, with which this one begins.
             redaction: apply these rules to each text, see `secret_rules`.
+
+        Raises:
+            Invalid: the one message, or the turns, do not exist.
+            Corrupt: none can be read, and that is worse than a note.
+            NotFound: it is gone.
+            StorageFailed: it cannot be read.
         """
         from sessionary.transcript.redacted import redacted_message
-        from sessionary.transcript.typed import numbered
+        from sessionary.workspace import choosing
 
-        for one in numbered(self.read(target), asides=asides):
-            if last is not None and one.index > last:
-                return
-            if one.index < first:
-                continue
-            yield one if redaction is None else replace(one, message=redacted_message(one.message, redaction))
-            if one.index == last and not asides:
-                return
+        def read() -> Iterator[Message | Aside | Inherited | Problem]:
+            return readable(self.read(target), lambda: self._problems(target))
+
+        if turns is not None:
+            found = choosing.by_turn(read, *turns, asides=asides, inherited=inherited)
+        elif around is not None:
+            found = choosing.around(read, first, around, early=early, asides=asides, inherited=inherited)
+        else:
+            found = choosing.by_index(read, first, last, early=early, asides=asides, inherited=inherited)
+        if redaction is None:
+            return found
+        return (replace(one, message=redacted_message(one.message, redaction)) for one in found)
+
+    def _problems(self, target: Target) -> Iterable[Problem]:
+        return self.check(target) if isinstance(target, Path) else self.summary(target).problems
 
     def follow(
         self,
         ref: SessionRef,
+        first: int = 0,
         *,
+        early: bool = False,
         interval: float = 1.0,
         stop: Callable[[], bool] | threading.Event | None = None,
         idle: Callable[[], object] = lambda: None,
@@ -201,6 +226,7 @@ class Workspace(Sessions):
 
         Args:
             ref: the session.
+            first, early: as in `messages`; negative numbers count from the present end.
             interval: seconds between two looks where no event of the file system announces a change.
             stop: ends the iteration when it is set, or returns True.
             idle: called whenever everything was yielded, before a wait.
@@ -209,9 +235,12 @@ class Workspace(Sessions):
             NotFound: it is gone.
             StorageFailed: it cannot be read.
         """
+        from sessionary.workspace.choosing import from_start, since
         from sessionary.workspace.following import follow
 
-        return follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
+        (begin,) = from_start(lambda: self.read(ref), first)
+        found = follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
+        return since(found, begin, early=early)
 
     def raw(self, target: Target, place: Place) -> bytes:
         """The bytes of the stored record at the place of a message, with keys of encryption masked.
@@ -440,7 +469,7 @@ class Workspace(Sessions):
         """
         from sessionary.workspace.tool_times import tool_times
 
-        return tool_times(self.messages(target))
+        return tool_times(self.read(target))
 
     def scores(self, ref: SessionRef) -> builtins.list[Score]:
         """The scores of a brainstorm over its history, entries that a branch replaced included.

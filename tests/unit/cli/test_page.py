@@ -148,8 +148,8 @@ def test_other_speakers_are_named() -> None:
 def test_what_comes_before_the_first_message_shown_is_not_rendered() -> None:
     unread = Message("assistant", AGENT, (Text(cast(str, 7)), ToolCall("t", "bash", {"command": "make"})))
     answer = Message("tool", TOOL, (ToolResult("t", "done"),))
-    messages = [Numbered(0, 0, unread), Numbered(1, 0, answer)]
-    assert list(Page(80, full=False, now=NOW, first=1).lines(messages)) == ["▸ bash  make", "  │ done"]
+    messages = [Numbered(0, 0, unread, early=True), Numbered(1, 0, answer)]
+    assert list(Page(80, full=False, now=NOW).lines(messages)) == ["▸ bash  make", "  │ done"]
 
 
 def test_messages_outside_the_conversation_are_between_two_rules() -> None:

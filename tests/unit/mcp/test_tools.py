@@ -150,10 +150,22 @@ def test_a_session_is_read_in_pages(ask: Ask) -> None:
     assert found["cut"] == [
         "long texts are cut: call with first and last the index of one message to read it"
     ]
-    assert [one["index"] for one in ask("read_session", session=ONE, first=-2)["untrusted"]["messages"]] == [
-        5,
-        6,
-    ]
+
+    def indexes(first: int, last: int | None) -> list[int]:
+        found = ask("read_session", session=ONE, first=first, last=last)
+        return [one["index"] for one in found["untrusted"]["messages"]]
+
+    assert indexes(-2, None) == indexes(-2, -1) == [5, 6]
+    assert indexes(-2, -2) == [5]
+
+
+def test_a_session_of_which_nothing_can_be_read_is_an_error(home: Path, ask: Ask) -> None:
+    folder = home / "projects" / "-w-app" / "sessions" / "torn"
+    folder.mkdir()
+    (folder / "transcript.jsonl").write_bytes(b"{torn\n")
+    error = ask("read_session", session="torn")
+    assert f"Corrupt: {folder / 'transcript.jsonl'}: " in error
+    assert "Remedy: " in error
 
 
 def test_a_message_larger_than_an_answer_is_read_to_its_end(ask: Ask) -> None:
