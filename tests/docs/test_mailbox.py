@@ -79,7 +79,7 @@ def test_the_producer_in_shell_does_not_overwrite_a_message_of_the_same_microsec
 
 def test_the_python_examples_run(tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", HOWTO, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks))
     command = [sys.executable, "-W", "error", str(script)]

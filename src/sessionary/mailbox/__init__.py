@@ -8,6 +8,7 @@
 - `consumer`: the state of one consumer.
 - `delivery`: one call of `consume`.
 - `watching`: wakes up when something arrives.
+- `commands`: a handler that runs a shell command.
 - `mailbox`: the interface, `Mailbox`, and the loop of a worker, `run_inbox`.
 
 docs/howto/mailbox.md has the protocol, docs/formats/mailbox.md the files.

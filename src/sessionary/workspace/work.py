@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.tree import forest
-from sessionary.mailbox.consumers import ledger_problems
+from sessionary.mailbox import Status
+from sessionary.mailbox.consumers import ledger_problems, statuses_of
 from sessionary.model import Problem
 
 Owned = list[tuple[Breadcrumb, WorkSession]]
 """Breadcrumbs, each with its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A session with everything recorded about it.
+
+    Attributes:
+        crumbs: its breadcrumbs, oldest first.
+        children: the sessions that it started, oldest first.
+        consumers: the state of each consumer of its mailbox; not exported.
+    """
+
+    session: WorkSession
+    folder: str
+    crumbs: list[Breadcrumb]
+    children: list[WorkSession]
+    consumers: list[Status]
+    problems: list[Problem]
+
+
+def look_at(store: WorkStore, word: str) -> Whole:
+    """The session that a word names, with everything recorded about it."""
+    session = store.find(word)
+    name = session.session_id
+    found, scan, folder = store.breadcrumbs(name), store.scan(), store.folder(name)
+    unseen = [problem for problem in scan.problems if problem.code == "unreadable_folder"]
+    statuses = statuses_of(folder)
+    delivery = [problem for status in statuses for problem in status.problems]
+    problems = list(dict.fromkeys([*found.problems, *unseen, *delivery]))
+    return Whole(session, folder, found.breadcrumbs, scan.children(name), statuses, problems)
 
 
 def family_of(store: WorkStore, top: WorkSession, *, below: bool) -> tuple[list[WorkSession], list[Problem]]:

@@ -95,12 +95,12 @@ def _listed(top: WorkSession, found: work.Owned, depth: int | None, include_chil
 
 def _summed(top: WorkSession, found: work.Owned) -> Iterator[str]:
     crumbs = [crumb for crumb, _ in found]
-    sums, stats = summarise(crumbs), render.statistics(crumbs)
+    sums = summarise(crumbs)
     tokens = sums["total_tokens"]
     yield render.head(f"Breadcrumb Summary for Session: {one_line(top.session_id)}")
     yield f"Total Breadcrumbs: {len(crumbs)}"
     yield f"Total Tokens: Input: {tokens['input']}, Output: {tokens['output']}"
-    yield f"Total Cost: {render.known_cost(stats, render.dollars(sums['total_cost']))}"
+    yield f"Total Cost: {render.known_cost(sums, render.dollars(sums['total_cost']))}"
     yield f"Duration: {sums['duration']:.2f} seconds ({render.span(sums['duration'])})"
 
 

@@ -6,12 +6,10 @@ that fails leaves the message pending.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import click
 
@@ -21,19 +19,14 @@ from sessionary.cli.lazy import command
 from sessionary.cli.text import harmless
 from sessionary.cli.work import places, render
 from sessionary.cli.work.mailbox_cmd import show_pending
-from sessionary.codec import decode_object, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.mailbox.commands import command_handler
+from sessionary.mailbox.delivery import Handler
 from sessionary.mailbox.mailbox import ATTEMPTS, INTERVAL, SHORTEST_INTERVAL, TIMEOUT, Mailbox, Report
 
-Handler = Callable[[Breadcrumb], dict[str, Any] | None]
-
-KEY, SESSION = "SESSIONARY_BREADCRUMB_ID", "SESSIONARY_SESSION_ID"
-
-
-class CommandFailed(Exception):
-    """The command on a message failed."""
+Shown = TypeVar("Shown")
 
 
 class NotPrinted(BaseException):
@@ -124,7 +117,7 @@ def consume_command(
         return show_pending(folder, session_id, consumer, limit)
     document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
     if command is not None:
-        handler = running(command, session_id, output.aside if output.is_json() else output.line)
+        handler = _running(command, session_id)
     elif output.is_json():
         handler = _printing(lambda crumb: document.add(crumb_document(crumb)))
     else:
@@ -212,7 +205,7 @@ def watch_command(
     """
     session_id, folder = places.resolved(store, session)
     if command is not None:
-        handler = running(command, session_id, output.aside if output.is_json() else _print_at_once)
+        handler = _running(command, session_id)
     else:
         handler = _printing(
             (lambda crumb: output.values([crumb_document(crumb)])) if output.is_json() else _print_message
@@ -227,52 +220,30 @@ def _print_problems(report: Report) -> None:
         places.print_problem(problem)
 
 
-def _print_at_once(text: str) -> None:
-    output.line(text)
-    output.flush()
+def _printing(show: Callable[[Shown], object]) -> Callable[[Shown], None]:
+    """The function, with what it prints written out; a failure to write ends the consumer.
 
-
-def running(command: str, session_id: str, say: Callable[[str], None]) -> Handler:
-    """A handler that runs a shell command.
-
-    The id of the message is in its environment, as the key that identifies a repeated call. A JSON object
-    that it prints becomes the result in the log; other output goes to `say`.
+    So a message that is printed counts as applied after it was written out.
     """
 
-    def run(crumb: Breadcrumb) -> dict[str, Any] | None:
-        surroundings = os.environ | {KEY: crumb.breadcrumb_id, SESSION: session_id}
-        message = encode_line(sanitize(crumb_document(crumb)))
-        code, printed = _run(command, message, surroundings)
-        result = decode_object(printed) if code == 0 and printed.startswith(b"{") else None
-        if printed and result is None:
-            with _written_out():
-                say(harmless(printed.decode("utf-8", "backslashreplace")))
-        if code:
-            ending = f"exit code {code}" if code > 0 else f"signal {-code}"
-            raise CommandFailed(f"the command ended with {ending}")
-        return result
-
-    return run
-
-
-def _printing(show: Callable[[Breadcrumb], None]) -> Handler:
-    """A handler that prints the message, which counts as applied after it was written out."""
-
-    def handle(crumb: Breadcrumb) -> None:
-        with _written_out():
-            show(crumb)
+    def handle(shown: Shown) -> None:
+        try:
+            show(shown)
+            output.flush()
+        except (BrokenPipeError, StorageFailed) as error:
+            raise NotPrinted(error) from None
 
     return handle
 
 
-@contextmanager
-def _written_out() -> Iterator[None]:
-    """A block that prints and flushes; a failure to write ends the consumer."""
-    try:
-        yield
-        output.flush()
-    except (BrokenPipeError, StorageFailed) as error:
-        raise NotPrinted(error) from None
+def _running(command: str, session_id: str) -> Handler:
+    """A handler that runs the command, and prints its output unless that is the result in the log."""
+    say = output.aside if output.is_json() else output.line
+
+    def show(printed: bytes) -> None:
+        say(harmless(printed.decode("utf-8", "backslashreplace")))
+
+    return command_handler(command, session_id, _printing(show))
 
 
 def _print_message(crumb: Breadcrumb) -> None:
@@ -289,38 +260,3 @@ def ending_in_order() -> Iterator[None]:
         raise error.cause from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple[int, bytes]:
-    """Run a shell command; return its exit code and output. An interrupt ends the command."""
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        with _undisturbed():  # an interrupt here would leave the command running
-            process = subprocess.Popen(
-                command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings
-            )
-        printed, _ = process.communicate(message)
-        return process.returncode, printed.strip()
-    except BaseException:
-        if process is not None:
-            process.kill()
-            with suppress(BrokenPipeError), process:
-                pass  # waits for the command and closes its pipes
-        raise
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A block in which a request to end is deferred to its end."""
-    came: list[int] = []
-    before = {
-        each: signal.signal(each, lambda number, frame: came.append(number))
-        for each in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-    if came:
-        raise KeyboardInterrupt

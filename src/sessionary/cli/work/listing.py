@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 import click
 
@@ -18,15 +17,7 @@ from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_of
 from sessionary.layouts.maestro.store import Scan, WorkStore
 from sessionary.layouts.maestro.times import parse_time
-from sessionary.layouts.maestro.tree import Node, age_key, forest, latest_key
-
-_ORDERS: dict[str, Callable[[WorkSession], Any]] = {
-    "created": age_key,
-    "modified": latest_key,
-    "status": lambda session: (session.status, age_key(session)),
-    "type": lambda session: (session.session_type, age_key(session)),
-}
-_FIRST = datetime.min.replace(tzinfo=UTC)
+from sessionary.layouts.maestro.tree import ORDERS, Node, forest, ordered, prune
 
 
 @command(
@@ -41,7 +32,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 @click.option("--since", type=When(), metavar="TIME", help="Created since: 3d, yesterday, 2026-03-14.")
 @click.option("--entity", metavar="TEXT", help="Only sessions whose entities contain TEXT.")
 @options.choice(
-    "--sort-by", default="modified", among=list(_ORDERS), help="Sort order: newest first, text from A to Z."
+    "--sort-by", default="modified", among=list(ORDERS), help="Sort order: newest first, text from A to Z."
 )
 @options.flag("--reverse", help="Reverse the order.")
 @options.as_json("the sessions", "one session")
@@ -61,15 +52,7 @@ def list_command(
     """
     scan = store.scan()
     folders = {id(session): folder for session, folder in zip(scan.sessions, scan.folders, strict=True)}
-    found = [
-        session
-        for session in scan.sessions
-        if type_ in (None, session.session_type)
-        and status in (None, session.status)
-        and (since is None or (parse_time(session.created) or _FIRST) >= since)
-        and (entity is None or entity in str(session.related_entity))
-    ]
-    found.sort(key=_ORDERS[sort_by], reverse=reverse != (sort_by in ("created", "modified")))
+    found = ordered(scan.chosen(type_, status, since, entity), sort_by, reverse=reverse)
     documents = (document_of(session) | {"path": folders[id(session)]} for session in found)
     lines = _table(found, "created" if sort_by == "created" else "modified")
     none = None if found else _none(store, scan, "No work sessions match these filters")
@@ -113,7 +96,7 @@ def tree_command(store: WorkStore, depth: int | None, status: str | None, show_b
     which can result from edited files.
     """
     scan = store.scan()
-    tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]
+    tops = [top for top in forest(scan.sessions) if prune(top, status, depth)]
     nodes = [(node.session, node.flag, level) for top in tops for node, level in top.walk()]
     problems, counts = list(scan.problems), dict[str, int]()
     if show_breadcrumbs:
@@ -139,21 +122,6 @@ def tree_command(store: WorkStore, depth: int | None, status: str | None, show_b
 def _none(store: WorkStore, scan: Scan, filtered: str) -> str:
     """Words for an empty list: there are no sessions, or none passes the filters."""
     return f"{filtered} ({len(scan.sessions):,} in total)." if scan.sessions else places.no_sessions(store)
-
-
-def _prune(top: Node, status: str | None, depth: int | None) -> bool:
-    """Remove the sessions that do not match, below this node; False if none is left.
-
-    Without recursion: files may form a chain of a hundred thousand sessions.
-    """
-    wanted: set[int] = set()
-    nodes = list(top.walk())
-    for node, level in reversed(nodes):  # children come before their parents
-        node.children = [child for child in node.children if id(child) in wanted]
-        is_shown = depth is None or level <= depth
-        if is_shown and (status in (None, node.session.status) or node.children):
-            wanted.add(id(node))
-    return id(top) in wanted
 
 
 def _drawn(tops: list[Node]) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sessionary.cli import output
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
-from sessionary.layouts.maestro.costs import summarise, tokens
+from sessionary.layouts.maestro.costs import count, tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.workspace import short_name
@@ -121,8 +120,8 @@ def listed(number: int, crumb: Breadcrumb, owner: WorkSession | None) -> Iterato
     """An entry of a list, with all its counts; `owner` is its session, where several are listed."""
     yield cut(f"{number}. [{one_line(crumb.timestamp)}] - {one_line(crumb.model_used)}")
     yield from _owner_and_texts(crumb, owner, _LISTED)
-    yield f"{_LEAD}Tools Called: {_count(crumb.tools_called)}"
-    yield f"{_LEAD}Files Modified: {_count(crumb.files_modified)}"
+    yield f"{_LEAD}Tools Called: {count(crumb.tools_called)}"
+    yield f"{_LEAD}Files Modified: {count(crumb.files_modified)}"
     yield f"{_LEAD}Depth: {crumb.depth_level}"
     yield from _details(crumb)
 
@@ -135,7 +134,7 @@ def in_time(number: int, crumb: Breadcrumb, owner: WorkSession | None, later: st
     yield from _owner_and_texts(crumb, owner, _TIMELINE)
     for name, items in (("Tools Called", crumb.tools_called), ("Files Modified", crumb.files_modified)):
         if items:
-            yield f"{_LEAD}{name}: {_count(items)}"
+            yield f"{_LEAD}{name}: {count(items)}"
     yield from _details(crumb)
 
 
@@ -174,71 +173,7 @@ def _details(crumb: Breadcrumb) -> Iterator[str]:
         yield _preview(f"{_LEAD}Error: ", str(crumb.error), _LONGEST_ERROR)
 
 
-def _count(items: object) -> int:
-    return len(items) if isinstance(items, list) else 0
-
-
 # -- totals
-
-
-@dataclass(slots=True)
-class Usage:
-    """The totals of one model.
-
-    Attributes:
-        breadcrumbs: number of breadcrumbs.
-        tokens_input, tokens_output: tokens.
-        cost: US dollars, where known; None if unknown for all.
-        breadcrumbs_without_cost: number of breadcrumbs without a cost; it is not estimated.
-    """
-
-    model: str
-    breadcrumbs: int = 0
-    tokens_input: int = 0
-    tokens_output: int = 0
-    cost: float | None = None
-    breadcrumbs_without_cost: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Input and output."""
-        return self.tokens_input + self.tokens_output
-
-    def add(self, crumb: Breadcrumb) -> None:
-        """Add one breadcrumb."""
-        self.breadcrumbs += 1
-        self.tokens_input += tokens(crumb, "input")
-        self.tokens_output += tokens(crumb, "output")
-        if crumb.cost is None:
-            self.breadcrumbs_without_cost += 1
-        else:
-            self.cost = round((self.cost or 0.0) + crumb.cost, 6)
-
-
-def by_model(crumbs: Iterable[Breadcrumb]) -> list[Usage]:
-    """The totals of each model, the one with most tokens first."""
-    found: dict[str, Usage] = {}
-    for crumb in crumbs:
-        model = str(crumb.model_used or "-")
-        found.setdefault(model, Usage(model)).add(crumb)
-    return sorted(found.values(), key=lambda usage: (-usage.tokens, usage.model))
-
-
-def statistics(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
-    """The figures of the original under its names, and the number of breadcrumbs without a cost."""
-    sums = summarise(crumbs)
-    fine = sum(not crumb.error for crumb in crumbs)
-    return {
-        "total_breadcrumbs": len(crumbs),
-        "total_tokens_input": sums["total_tokens"]["input"],
-        "total_tokens_output": sums["total_tokens"]["output"],
-        "estimated_cost": sums["total_cost"],
-        "files_modified": sum(_count(crumb.files_modified) for crumb in crumbs),
-        "tools_called": sum(_count(crumb.tools_called) for crumb in crumbs),
-        "duration_seconds": sums["duration"],
-        "success_rate": 100.0 * fine / len(crumbs) if crumbs else 0.0,
-        "breadcrumbs_without_cost": sums["breadcrumbs_without_cost"],
-    }
 
 
 def figures(sums: dict[str, Any], used: dict[str, str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -16,35 +15,14 @@ from sessionary.cli.work import places, render
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists
-from sessionary.layouts.maestro.costs import tokens
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, crumb_document, document_of
+from sessionary.layouts.maestro.costs import statistics, tokens
+from sessionary.layouts.maestro.records import Breadcrumb, crumb_document, document_of
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time
-from sessionary.layouts.maestro.tree import age_key
-from sessionary.mailbox import Status
-from sessionary.mailbox.consumers import statuses_of
-from sessionary.model import Problem
+from sessionary.workspace import work
 
 LAST = 3
 _PREVIEW = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A session with everything recorded about it.
-
-    Attributes:
-        crumbs: its breadcrumbs, oldest first.
-        children: the sessions that it started, oldest first.
-        consumers: the state of each consumer of its mailbox; not exported.
-    """
-
-    session: WorkSession
-    folder: str
-    crumbs: list[Breadcrumb]
-    children: list[WorkSession]
-    consumers: list[Status]
-    problems: list[Problem]
 
 
 @command(
@@ -77,7 +55,7 @@ def show_command(
     """
     if all_ and tail is not None:
         raise click.UsageError("--all and --tail exclude each other")
-    whole = look_at(store, session)
+    whole = work.look_at(store, session)
     if export_json is not None:
         _export(export_json, encode_document(sanitize(_as_object(whole))))
     if export_md is not None:
@@ -85,23 +63,7 @@ def show_command(
     return show(whole, None if all_ else LAST if tail is None else tail)
 
 
-def look_at(store: WorkStore, word: str) -> Whole:
-    """The session that a word names, with everything recorded about it."""
-    session = store.find(word)
-    found, scan, folder = (
-        store.breadcrumbs(session.session_id),
-        store.scan(),
-        store.folder(session.session_id),
-    )
-    children = sorted((each for each in scan.sessions if each.parent == session.session_id), key=age_key)
-    unseen = [problem for problem in scan.problems if problem.code == "unreadable_folder"]
-    statuses = statuses_of(folder)
-    delivery = [problem for status in statuses for problem in status.problems]
-    problems = list(dict.fromkeys([*found.problems, *unseen, *delivery]))
-    return Whole(session, folder, found.breadcrumbs, children, statuses, problems)
-
-
-def show(whole: Whole, last: int | None = LAST) -> int:
+def show(whole: work.Whole, last: int | None = LAST) -> int:
     """Print a session, with its last breadcrumbs; return the exit code."""
     if output.is_json():
         output.value(
@@ -122,16 +84,16 @@ def show(whole: Whole, last: int | None = LAST) -> int:
     return places.print_problems(whole.problems)
 
 
-def _as_object(whole: Whole) -> dict[str, Any]:
+def _as_object(whole: work.Whole) -> dict[str, Any]:
     """The JSON document of the original: the session's own keys, its breadcrumbs, statistics, and children."""
     return document_of(whole.session) | {
         "breadcrumbs": [crumb_document(crumb) for crumb in whole.crumbs],
-        "statistics": render.statistics(whole.crumbs),
+        "statistics": statistics(whole.crumbs),
         "child_sessions": [document_of(child) for child in whole.children],
     }
 
 
-def _page(whole: Whole, last: int | None) -> Iterator[str]:
+def _page(whole: work.Whole, last: int | None) -> Iterator[str]:
     session, rule = whole.session, "═" * output.width()
     yield rule
     yield output.paint(f"Session: {one_line(session.session_id)}", "bold")
@@ -171,7 +133,7 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
         yield from (f"    - {_short(crumb)}" for crumb in reversed(shown))
     yield ""
     yield from _block("Mailbox:", render.consumers(whole.consumers))
-    sums = render.statistics(whole.crumbs)
+    sums = statistics(whole.crumbs)
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
     used = {"Total Tokens": f"{given + taken:,} (input: {given:,}, output: {taken:,})"}
     yield "Statistics:"
@@ -218,7 +180,7 @@ def _export(path: str, data: bytes) -> None:
     output.aside(f"Session exported to {one_line(path)}")
 
 
-def _report(whole: Whole) -> Iterator[str]:
+def _report(whole: work.Whole) -> Iterator[str]:
     """The Markdown report, with texts cut to a preview."""
     session = whole.session
     yield f"# Session Report: {one_line(session.session_id)}"
@@ -235,7 +197,7 @@ def _report(whole: Whole) -> Iterator[str]:
     if session.related_entity:
         yield "## Related Entities"
         yield from _items({key: str(text) for key, text in session.related_entity.items()})
-    sums = render.statistics(whole.crumbs)
+    sums = statistics(whole.crumbs)
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
     used = {"Total Input Tokens": f"{given:,}", "Total Output Tokens": f"{taken:,}"}
     yield "## Statistics"

@@ -14,6 +14,7 @@ from sessionary.cli.lazy import command
 from sessionary.cli.table import Column
 from sessionary.cli.text import fit, one_line, widest
 from sessionary.cli.work import places, render
+from sessionary.layouts.maestro.costs import ModelUsage, by_model, statistics
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.workspace import work
@@ -62,8 +63,8 @@ def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Br
     return {
         "session_id": session_id,
         "sessions": len(sessions),
-        **render.statistics(crumbs),
-        "models": [asdict(usage) for usage in render.by_model(crumbs)],
+        **statistics(crumbs),
+        "models": [asdict(usage) for usage in by_model(crumbs)],
     }
 
 
@@ -71,7 +72,7 @@ def _page(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -
     name = one_line(sessions[0].session_id) if is_one else count(len(sessions), "work session")
     below = f" and {count(len(sessions) - 1, 'session')} below it" if is_one and len(sessions) > 1 else ""
     yield render.head(f"Statistics for {name}{below}:")
-    sums = render.statistics(crumbs)
+    sums = statistics(crumbs)
     used = {"Tokens (Input/Output)": f"{sums['total_tokens_input']:,} / {sums['total_tokens_output']:,}"}
     lines = render.figures(sums, used)
     if sums["duration_seconds"] >= 60:
@@ -79,10 +80,10 @@ def _page(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -
     yield from (render.cut(f"  {label}: {text}") for label, text in lines.items())
     if crumbs:
         yield ""
-        yield from _bars(render.by_model(crumbs))
+        yield from _bars(by_model(crumbs))
 
 
-def _bars(usages: list[render.Usage]) -> Iterator[str]:
+def _bars(usages: list[ModelUsage]) -> Iterator[str]:
     """A table with two bars for each model: its tokens, and its known cost."""
     costs = [render.dollars(usage.cost) for usage in usages]
     partly = {usage.model for usage in usages if usage.cost is not None and usage.breadcrumbs_without_cost}

@@ -17,6 +17,7 @@ from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.subwork import ENDS, Closed
+from sessionary.workspace import work
 
 _parent = click.argument("parent", metavar="PARENT", shell_complete=places.complete)
 _child = click.argument("child", metavar="CHILD", shell_complete=places.complete)
@@ -75,7 +76,7 @@ def list_command(parent: str, store: WorkStore) -> int:
 @options.json_result
 def show_command(child: str, store: WorkStore) -> int:
     """Show sub-work with its result."""
-    return show_cmd.show(show_cmd.look_at(store, child))
+    return show_cmd.show(work.look_at(store, child))
 
 
 @command(

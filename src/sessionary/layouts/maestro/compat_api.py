@@ -114,11 +114,7 @@ def list_sessions(
     """Every readable work session, at any depth, optionally of one type or status."""
     found = _store(base_path).scan()
     _warn(found.problems)
-    return [
-        session
-        for session in found.sessions
-        if session_type in (None, session.session_type) and status in (None, session.status)
-    ]
+    return found.chosen(session_type, status)
 
 
 def get_session_hierarchy(base_path: AnyPath | None = None) -> dict[str, Any]:

@@ -5,7 +5,8 @@ A model without a price has no known cost. Costs are not estimated: an estimate 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -55,3 +56,68 @@ def tokens(crumb: Breadcrumb, name: str) -> int:
     """The number of tokens, ``input`` or ``output``; 0 if the breadcrumb does not state it."""
     count: Any = crumb.token_count.get(name, 0)
     return count if type(count) is int else 0
+
+
+def count(items: object) -> int:
+    """The number of tools or files that a breadcrumb states."""
+    return len(items) if isinstance(items, list) else 0
+
+
+@dataclass(slots=True)
+class ModelUsage:
+    """The totals of one model.
+
+    Attributes:
+        breadcrumbs: number of breadcrumbs.
+        tokens_input, tokens_output: tokens.
+        cost: US dollars, where known; None if unknown for all.
+        breadcrumbs_without_cost: number of breadcrumbs without a cost; it is not estimated.
+    """
+
+    model: str
+    breadcrumbs: int = 0
+    tokens_input: int = 0
+    tokens_output: int = 0
+    cost: float | None = None
+    breadcrumbs_without_cost: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output."""
+        return self.tokens_input + self.tokens_output
+
+    def add(self, crumb: Breadcrumb) -> None:
+        """Add one breadcrumb."""
+        self.breadcrumbs += 1
+        self.tokens_input += tokens(crumb, "input")
+        self.tokens_output += tokens(crumb, "output")
+        if crumb.cost is None:
+            self.breadcrumbs_without_cost += 1
+        else:
+            self.cost = round((self.cost or 0.0) + crumb.cost, 6)
+
+
+def by_model(crumbs: Iterable[Breadcrumb]) -> list[ModelUsage]:
+    """The totals of each model, the one with most tokens first."""
+    found: dict[str, ModelUsage] = {}
+    for crumb in crumbs:
+        model = str(crumb.model_used or "-")
+        found.setdefault(model, ModelUsage(model)).add(crumb)
+    return sorted(found.values(), key=lambda usage: (-usage.tokens, usage.model))
+
+
+def statistics(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
+    """The figures of the original under its names, and the number of breadcrumbs without a cost."""
+    sums = summarise(crumbs)
+    fine = sum(not crumb.error for crumb in crumbs)
+    return {
+        "total_breadcrumbs": len(crumbs),
+        "total_tokens_input": sums["total_tokens"]["input"],
+        "total_tokens_output": sums["total_tokens"]["output"],
+        "estimated_cost": sums["total_cost"],
+        "files_modified": sum(count(crumb.files_modified) for crumb in crumbs),
+        "tools_called": sum(count(crumb.tools_called) for crumb in crumbs),
+        "duration_seconds": sums["duration"],
+        "success_rate": 100.0 * fine / len(crumbs) if crumbs else 0.0,
+        "breadcrumbs_without_cost": sums["breadcrumbs_without_cost"],
+    }

@@ -12,7 +12,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,6 +59,28 @@ class Scan:
     sessions: list[WorkSession] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+    def chosen(
+        self,
+        session_type: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        entity: str | None = None,
+    ) -> list[WorkSession]:
+        """Those of a type and a status, created at a time or later, and with a text in their entities."""
+        return [
+            session
+            for session in self.sessions
+            if session_type in (None, session.session_type)
+            and status in (None, session.status)
+            and (since is None or age_key(session)[0] >= since)
+            and (entity is None or entity in str(session.related_entity))
+        ]
+
+    def children(self, session_id: str, *, only_open: bool = False) -> list[WorkSession]:
+        """The sessions with this parent, oldest first; with `only_open` those that are not closed."""
+        found = [session for session in self.sessions if session.parent == session_id]
+        return sorted((each for each in found if not (only_open and each.is_closed)), key=age_key)
 
 
 class WorkStore:
@@ -266,11 +288,7 @@ class WorkStore:
 
     def list_sessions(self, session_type: str | None = None, status: str | None = None) -> list[WorkSession]:
         """Every readable session, optionally of one type or status. `scan` also reports the others."""
-        return [
-            session
-            for session in self.scan().sessions
-            if session_type in (None, session.session_type) and status in (None, session.status)
-        ]
+        return self.scan().chosen(session_type, status)
 
     def scan(self) -> Scan:
         """Read every session.json below the root. A damaged one hides none of the others."""
@@ -301,8 +319,7 @@ class WorkStore:
 
     def children(self, session_id: str, *, only_open: bool = False) -> list[WorkSession]:
         """The sessions with this parent, oldest first; with `only_open` those that are not closed."""
-        found = [session for session in self.scan().sessions if session.parent == session_id]
-        return sorted((each for each in found if not (only_open and each.is_closed)), key=age_key)
+        return self.scan().children(session_id, only_open=only_open)
 
     def depth(self, session_id: str) -> int:
         """The number of ancestors of a session; a missing parent ends the count."""

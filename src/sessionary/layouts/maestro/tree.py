@@ -6,10 +6,10 @@ be unreachable; it is cut above its oldest session, which moves to the top with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from sessionary.layouts.clock import believed
 from sessionary.layouts.maestro.records import WorkSession
@@ -53,6 +53,35 @@ def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
     A time that is missing, invalid or in the future counts as oldest.
     """
     return (believed(parse_time(session.modified)), believed(parse_time(session.created)), session.session_id)
+
+
+ORDERS: dict[str, Callable[[WorkSession], Any]] = {
+    "created": age_key,
+    "modified": latest_key,
+    "status": lambda session: (session.status, age_key(session)),
+    "type": lambda session: (session.session_type, age_key(session)),
+}
+"""The sort keys of a list, by the word for its order."""
+
+
+def ordered(sessions: Iterable[WorkSession], order: str, *, reverse: bool = False) -> list[WorkSession]:
+    """The sessions in one of `ORDERS`: by time the newest first, by text from A to Z; or in reverse."""
+    return sorted(sessions, key=ORDERS[order], reverse=reverse != (order in ("created", "modified")))
+
+
+def prune(top: Node, status: str | None, depth: int | None) -> bool:
+    """Remove the sessions of another status without one of it below, and those that are deeper; False if none is left.
+
+    Without recursion: files may form a chain of a hundred thousand sessions.
+    """
+    wanted: set[int] = set()
+    nodes = list(top.walk())
+    for node, level in reversed(nodes):  # children come before their parents
+        node.children = [child for child in node.children if id(child) in wanted]
+        is_shown = depth is None or level <= depth
+        if is_shown and (status in (None, node.session.status) or node.children):
+            wanted.add(id(node))
+    return id(top) in wanted
 
 
 def forest(sessions: Sequence[WorkSession]) -> list[Node]:
