@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sessionary import SessionStore
 from sessionary.cli import main
-from tests.unit.test_workspace_diff import rewound
+from tests.unit.test_workspace_diff import SHARED, called, rewound
 
 
 @pytest.fixture
@@ -38,6 +39,18 @@ def test_the_table(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["Bash", "0", "1"],
     ]
     assert max(map(len, lines)) <= 80
+
+
+def test_of_equally_different_tools_the_most_frequent_comes_first(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = SessionStore(home / ".amplifier" / "projects" / "-w" / "sessions", durability="none")
+    store.save("one", [*SHARED, *called(2, "edit"), *called(3, "bash")], {})
+    store.save("two", SHARED, {})
+    assert main(["diff", "one", "two"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    at = lines.index(["TOOL", "one", "two"])
+    assert lines[at + 1 : at + 3] == [["edit", "2", "1"], ["bash", "1", "0"]]
 
 
 def test_long_titles_and_files_fit(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

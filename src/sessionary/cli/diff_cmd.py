@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 import click
@@ -42,18 +41,18 @@ def diff_command(a: str, b: str) -> int:
     workspace = homes.workspace()
     (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
     found = workspace.diff(one, other, branch=branch, other_branch=left)
+    document = documents.of_comparison(found)
     if output.is_json():
-        output.value(documents.of_comparison(found))
+        output.value(document)
         return 0
     short = workspace.short_ids([one, other])
     names = [
         one_line(short[side.ref]) + (f"@{side.branch}" if side.branch else "") for side in (found.a, found.b)
     ]
     output.lines(_table(names, list(_facts(found))))
-    for what, counts in (
-        ("tool", _counts(found.a.tools, found.b.tools)),
-        ("file", _counts(found.a.files, found.b.files)),
-    ):
+    for what, name in (("tool", "name"), ("file", "file")):
+        rows = documents.most_different(document[what + "s"])
+        counts = [(one_line(row[name]), f"{row['a']:,}", f"{row['b']:,}") for row in rows]
         if counts:
             output.line()
             output.lines(_table(names, counts[:_SHOWN], what.upper()))
@@ -91,12 +90,6 @@ def _facts(found: Comparison) -> Iterator[Row]:
 
 def _models(side: Side) -> str:
     return ", ".join(map(one_line, side.models)) or "-"
-
-
-def _counts(a: Counter[str], b: Counter[str]) -> list[Row]:
-    """The number of occurrences of each name; the greatest differences first."""
-    order = sorted(a.keys() | b.keys(), key=lambda name: (-abs(a[name] - b[name]), name))
-    return [(one_line(name), f"{a[name]:,}", f"{b[name]:,}") for name in order]
 
 
 def _table(names: list[str], rows: list[Row], head: str = "") -> Iterator[str]:

@@ -318,8 +318,7 @@ class Reading:
         )
         for side in (found["a"], found["b"]) if call.redaction is not None else ():
             side["title"] = documents.whole_words(side["title"])
-        for counts in (found["tools"], found["files"]):
-            counts.sort(key=lambda row: -abs(row["a"] - row["b"]))
+        found |= {name: documents.most_different(found[name]) for name in ("tools", "files")}
         fitted = answers.fitted(call.clean(found), tokens)
         return Answer(fitted.value, _left_out(fitted.lists_cut, "tools or files", "give a larger max_tokens"))
 

@@ -37,9 +37,8 @@ def diff(one: Place, other: Place) -> dict[str, Any]:
 
 
 def _most_different(counts: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
-    """The counts that differ most, and of equally different ones the largest."""
-    order = sorted(counts, key=lambda row: (-abs(row["a"] - row["b"]), -row["a"] - row["b"]))
-    return [row | {key: one_line(row[key], _LONGEST)} for row in order[:_ROWS]]
+    """The counts that differ most."""
+    return [row | {key: one_line(row[key], _LONGEST)} for row in documents.most_different(counts)[:_ROWS]]
 
 
 def _turns(place: Place) -> list[dict[str, Any]]:

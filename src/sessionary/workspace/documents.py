@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sessionary.model import NO_USAGE, Problem, SessionRef, Summary
@@ -190,6 +191,11 @@ def of_comparison(found: Comparison) -> dict[str, Any]:
         "tools": _pairs("name", found.a.tools, found.b.tools),
         "files": _pairs("file", found.a.files, found.b.files),
     }
+
+
+def most_different(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tools or files of `of_comparison`: the greatest differences first, of equal ones the most frequent."""
+    return sorted(rows, key=lambda row: (-abs(row["a"] - row["b"]), -row["a"] - row["b"]))
 
 
 def _side(side: Side) -> dict[str, Any]:
