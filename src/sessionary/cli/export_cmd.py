@@ -13,13 +13,13 @@ from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.targets import resolve, session
 from sessionary.cli.text import harmless, one_line
-from sessionary.disk.fs import OS_FS, make_folder
+from sessionary.disk.fs import OS_FS
 from sessionary.export import FORMATS, Report
+from sessionary.export.formats import format_of
 from sessionary.export.wording import loss_words
 from sessionary.workspace.bundling import bundle
-from sessionary.workspace.exporting import Export, refuse_existing
+from sessionary.workspace.exporting import Export, save_all
 
-_SUFFIXES = {form.suffix: name for name, form in FORMATS.items()} | {".markdown": "md", ".htm": "html"}
 _PRINTED = "-"
 BUNDLE = "hf"
 """The word for a folder with the files of sessions and a dataset card."""
@@ -100,7 +100,7 @@ def export_command(
         document = {"exports": [{"path": os.path.abspath(place), **report.as_dict()}]}
         what = formatting.count(report.sessions, "session")
         return output.shown(document, [f"{harmless(place)}  {what}"], asides=_losses(report))
-    chosen = form or ("md" if is_folder else _format_of(place))
+    chosen = form or ("md" if is_folder else format_of(place))
     exports = [
         workspace.export(
             resolve(workspace, word), chosen, redact=redact, rules=rules, branches=branches, strict=strict
@@ -113,7 +113,7 @@ def export_command(
             del line  # it may be long, and the next one is made before it would be replaced
         return _report(exports, [])
     files = [os.path.join(place, one.file_name) if is_folder else place for one in exports]
-    _save(exports, files, force=force)
+    save_all(exports, files, force=force, fs=OS_FS)
     return _report(exports, files)
 
 
@@ -132,21 +132,6 @@ def _report(exports: list[Export], files: list[str]) -> int:
         for text in _losses(one.report):
             output.aside(text)
     return 0
-
-
-def _format_of(place: str) -> str:
-    """The format of a file name by its extension; the longest that matches."""
-    ends = [suffix for suffix in _SUFFIXES if place.lower().endswith(suffix)]
-    return _SUFFIXES[max(ends, key=len)] if ends else "md"
-
-
-def _save(exports: list[Export], files: list[str], *, force: bool) -> None:
-    """Write the files; none if one of them may not be replaced."""
-    for file in files:
-        refuse_existing(file, force=force, fs=OS_FS)
-    for export, file in zip(exports, files, strict=True):
-        make_folder(OS_FS, os.path.dirname(os.path.abspath(file)))
-        export.save(file, force=force)
 
 
 def _losses(report: Report) -> Iterator[str]:

@@ -41,3 +41,11 @@ FORMATS: Mapping[str, Format] = {
     "otel": Format("otel", ".otlp.jsonl", whole_results=True),
 }
 """The formats, by the word for `--format`."""
+
+_SUFFIXES = {form.suffix: name for name, form in FORMATS.items()} | {".markdown": "md", ".htm": "html"}
+
+
+def format_of(name: str) -> str:
+    """The format of a file by the end of its name, the longest that matches; ``md`` for all others."""
+    ends = [suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)]
+    return _SUFFIXES[max(ends, key=len)] if ends else "md"

@@ -6,15 +6,16 @@ import getpass
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, storage_failed
-from sessionary.errors import AlreadyExists, Corrupt, Invalid, NotFound, StorageFailed, Unsupported
+from sessionary.disk.fs import Fs, make_folder, storage_failed
+from sessionary.errors import AlreadyExists, Invalid, NotFound, StorageFailed, Unsupported
 from sessionary.export.formats import FORMATS, Format
 from sessionary.export.losses import SESSION, Report, counted
 from sessionary.export.masking import masked
@@ -24,8 +25,8 @@ from sessionary.layouts.base import Capability
 from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
 from sessionary.redaction import ALWAYS, Placeholders, Redaction
 from sessionary.redaction.personal import load_rules, personal_rules
-from sessionary.transcript.typed import Numbered, numbered
-from sessionary.workspace.failures import gathered
+from sessionary.transcript.typed import numbered
+from sessionary.workspace.failures import gathered, readable
 from sessionary.workspace.family import Kin, kin_of, with_agents
 from sessionary.workspace.prices import Prices
 from sessionary.workspace.sessions import Sessions
@@ -125,15 +126,23 @@ def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
         raise AlreadyExists(f"{path} already exists", operation="export", path=path, hint=hint)
 
 
+def save_all(exports: Sequence[Export], files: Sequence[str], *, force: bool, fs: Fs) -> None:
+    """Write each export to its file, in folders that are made; none if one of the files may not be replaced.
+
+    Durability and errors as `Export.save`, file by file.
+    """
+    for file in files:
+        refuse_existing(file, force=force, fs=fs)
+    for export, file in zip(exports, files, strict=True):
+        make_folder(fs, os.path.dirname(os.path.abspath(file)))
+        export.save(file, force=force)
+
+
 class Reader(Protocol):
     """The methods of `Workspace` that read a session or a file."""
 
     def read(self, target: Target) -> Iterator[Message | Aside | Inherited | Problem]:
         """See `Workspace.read`."""
-        ...
-
-    def messages(self, target: Target) -> Iterator[Numbered]:
-        """See `Workspace.messages`."""
         ...
 
     def check(self, target: Target) -> Iterator[Problem]:
@@ -163,11 +172,8 @@ def export_of(
         hint = f"the formats are {', '.join(FORMATS)}"
         raise Invalid(f"unknown format {name}", operation="export", hint=hint)
     if isinstance(target, Path):
-        try:
-            next(reader.messages(target), None)  # a file of which nothing can be read is refused
-        except Corrupt as error:
-            error.operation = "export"
-            raise
+        items = readable(reader.read(target), partial(reader.check, target), "export")
+        any(isinstance(one, Message) for one in items)  # reads to the first one; a broken file is refused
     top = family_of(sessions, target)
     marks = Placeholders()
     families = [] if top is None else [top]

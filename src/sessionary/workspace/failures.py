@@ -12,7 +12,9 @@ from sessionary.model import Problem, Severity
 Found = TypeVar("Found")
 
 
-def readable(items: Iterable[Found], problems: Callable[[], Iterable[Problem]]) -> Iterator[Found]:
+def readable(
+    items: Iterable[Found], problems: Callable[[], Iterable[Problem]], operation: str
+) -> Iterator[Found]:
     """What reading a session or a file yields; one that is broken, or something else, is an error and not empty.
 
     Raises:
@@ -24,7 +26,9 @@ def readable(items: Iterable[Found], problems: Callable[[], Iterable[Problem]]) 
         yield one
     worst = max(problems(), key=lambda problem: problem.severity, default=None) if empty else None
     if worst is not None and worst.severity > Severity.note:
-        raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
+        raise Corrupt(
+            f"{worst.path}: {worst.message}", operation=operation, path=worst.path, hint=worst.repair
+        )
 
 
 def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:

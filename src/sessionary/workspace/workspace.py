@@ -194,7 +194,7 @@ class Workspace(Sessions):
         from sessionary.workspace import choosing
 
         def read() -> Iterator[Message | Aside | Inherited | Problem]:
-            return readable(self.read(target), lambda: self._problems(target))
+            return readable(self.read(target), lambda: self._problems(target), "show")
 
         if turns is not None:
             found = choosing.by_turn(read, *turns, asides=asides, inherited=inherited)
