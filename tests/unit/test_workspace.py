@@ -15,7 +15,7 @@ from sessionary.layouts.base import Capability
 from sessionary.model import PERSON, Aside, Item, Message, Problem, SessionRef, Text
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
-from sessionary.workspace.choosing import around
+from sessionary.workspace.choosing import chosen
 from sessionary.workspace.naming import cut_ids, short_names
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
@@ -102,7 +102,7 @@ def test_messages_that_are_missing(tmp_path: Path, asked: dict[str, Any], words:
 def test_a_message_is_not_there_because_one_outside_of_the_conversation_is(tmp_path: Path) -> None:
     said: list[Item] = [Message("user", PERSON, (Text("0"),)), Aside(Message("user", PERSON, (Text("1"),)))]
     with pytest.raises(Invalid, match="no message 1: the session has 1 message"):
-        list(around(lambda: said, 1, 3, early=False, asides=True))
+        list(chosen(lambda: said, 1, None, 3, None, early=False, asides=True))
 
 
 def test_a_session_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path: Path) -> None:

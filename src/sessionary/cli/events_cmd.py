@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from sessionary.cli.page import brief_arguments
 from sessionary.cli.progress import Progress
 from sessionary.cli.table import Column
 from sessionary.cli.targets import resolve
-from sessionary.cli.text import cells, column, fit, harmless, one_line
+from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.errors import NotFound
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
@@ -102,7 +101,9 @@ def events_command(
         else:
             _print_cost(totals)
     elif how == "raw":
-        _print_raw(reader.lines(last=tail, **wanted))
+        with output.paged():
+            for line in reader.lines(last=tail, **wanted):
+                output.stored(line)
     else:
         paths = [path.strip() for path in fields.split(",")] if fields is not None else None
         _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths)
@@ -157,18 +158,6 @@ def _value(value: Any) -> str:
     text = value if isinstance(value, str) else codec.reencode_line(value).decode().rstrip("\n")
     rest = len(text) - VALUE
     return one_line(text[:VALUE]) + (f"… ({rest:,} more characters)" if rest > 0 else "")
-
-
-def _print_raw(lines: Iterable[bytes]) -> None:
-    """The stored bytes; for a terminal, control characters are escaped."""
-    if sys.stdout.isatty():
-        with output.paged():
-            for line in lines:
-                output.line(harmless(line.decode("utf-8", "backslashreplace")))
-        return
-    for line in lines:
-        output.raw(line)
-    output.flush()
 
 
 def _summary_lines(summary: EventSummary) -> Iterator[str]:

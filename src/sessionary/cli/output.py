@@ -21,7 +21,7 @@ import msgspec
 
 from sessionary.cli import pager
 from sessionary.errors import StorageFailed
-from sessionary.escaping import harmless_json
+from sessionary.escaping import harmless, harmless_json
 
 WIDTH = 80
 WIDEST = 100
@@ -75,6 +75,14 @@ def raw(stored: bytes, *, end: bytes = b"\n") -> None:
             buffer.write(end)
         else:
             sys.stdout.write((stored + end).decode(errors="backslashreplace"))
+
+
+def stored(record: bytes) -> None:
+    """A stored record, unchanged; what a terminal would obey is made visible there."""
+    if is_terminal():
+        line(harmless(record.decode("utf-8", "backslashreplace")))
+    else:
+        raw(record)
 
 
 def flush() -> None:

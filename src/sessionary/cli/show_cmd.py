@@ -188,17 +188,13 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
 
 
 def _print_raw(workspace: Workspace, found: Target, messages: Iterable[Numbered]) -> None:
-    """Print the stored records of each message once; what a terminal would obey is made visible there."""
+    """Print the stored records of each message once."""
     before = None
     for place in (place for one in messages for place in (one.message.place, *one.message.further)):
         if place == before:
             continue
         before = place
-        stored = workspace.raw(found, place)
-        if output.is_terminal():
-            output.line(harmless(stored.decode("utf-8", "backslashreplace")))
-        else:
-            output.raw(stored)
+        output.stored(workspace.raw(found, place))
 
 
 def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:

@@ -8,22 +8,79 @@ from msgspec.structs import replace
 
 from sessionary.errors import Invalid
 from sessionary.model import Item
+from sessionary.redaction import Redaction
+from sessionary.transcript.redacted import redacted_message
 from sessionary.transcript.typed import Numbered, numbered
 
 Read = Callable[[], Iterable[Item]]
 """Reads a session or a file from its start."""
 
 
-def by_index(read: Read, first: int, last: int | None, *, early: bool, **shown: bool) -> Iterator[Numbered]:
+def chosen(
+    read: Read,
+    first: int,
+    last: int | None,
+    around: int | None,
+    turns: tuple[int, int | None] | None,
+    redaction: Redaction | None = None,
+    *,
+    early: bool,
+    **shown: bool,
+) -> Iterator[Numbered]:
+    """The messages that are asked for; see `Workspace.messages`."""
+    if turns is not None:
+        found = _of_turns(read, *turns, **shown)
+    elif around is not None:
+        found = _around(read, first, around, early=early, **shown)
+    else:
+        found = between(numbered(read(), **shown), *from_start(read, first, last), early=early)
+    if redaction is None:
+        return found
+    return (replace(one, message=redacted_message(one.message, redaction)) for one in found)
+
+
+def from_start(read: Read, first: int, last: int | None = None) -> tuple[int, int | None]:
+    """The indexes, with negative ones counted from the end; one from before the start stays negative."""
+    if min(first, last or 0) >= 0:
+        return first, last
+    count = sum(1 for _ in numbered(read()))
+    return first + count * (first < 0), last if last is None or last >= 0 else last + count
+
+
+def between(
+    messages: Iterable[Numbered], first: int, last: int | None = None, *, early: bool
+) -> Iterator[Numbered]:
     """The messages from one index to another; with `early` those before them too, marked so."""
-    begin, end = from_start(read, first, last or 0)
-    found = numbered(read(), **shown)
-    if last is not None:
-        found = _up_to(found, end, also_outside=any(shown.values()))
-    yield from since(found, begin, early=early)
+    for one in messages:
+        if last is not None and one.index > last:
+            return
+        if one.index >= first:
+            yield one
+        elif early:
+            yield replace(one, early=True)
 
 
-def by_turn(read: Read, first: int, last: int | None, **shown: bool) -> Iterator[Numbered]:
+def _around(read: Read, index: int, beside: int, *, early: bool, **shown: bool) -> Iterator[Numbered]:
+    """A message, and so many before and after it. Raises Invalid, before it yields any of them, if it is missing."""
+    wanted, _ = from_start(read, index)
+    count, held = wanted - index, list[Numbered]()  # the number of all messages, if it was needed
+    found = numbered(() if wanted < 0 else read(), **shown)
+    for one in between(found, wanted - beside, wanted + beside, early=True):
+        if not (one.outside or one.inherited):
+            count = one.index + 1
+        if not one.early:
+            held.append(one)
+        elif early:
+            yield one
+        if count > wanted:
+            yield from held
+            held.clear()
+    if not 0 <= wanted < count:
+        hint = "indexes are counted from 0; `sessionary search` prints them"
+        raise _missing(f"no message {index}", count, "message", hint)
+
+
+def _of_turns(read: Read, first: int, last: int | None, **shown: bool) -> Iterator[Numbered]:
     """The messages from one turn to another. Raises Invalid if there are none."""
     begin, end, turn = first, last, 0
     if min(first, last or 0) < 0:
@@ -46,55 +103,9 @@ def by_turn(read: Read, first: int, last: int | None, **shown: bool) -> Iterator
             turn = one.turn
         is_reverse = end is not None and end < begin <= turn and first != last
         lead = f"turn {first} comes after turn {last}" if is_reverse else f"no turn {first}"
-        raise Invalid(f"{lead}: the session has {_words(turn, 'turn')}", operation="show")
+        raise _missing(lead, turn, "turn")
 
 
-def around(read: Read, index: int, beside: int, *, early: bool, **shown: bool) -> Iterator[Numbered]:
-    """A message, and so many before and after it. Raises Invalid, before it yields any of them, if it is missing."""
-    (wanted,) = from_start(read, index)
-    count, held = wanted - index, list[Numbered]()  # the number of all messages, if it was needed
-    found = numbered(() if wanted < 0 else read(), **shown)
-    found = _up_to(found, wanted + beside, also_outside=any(shown.values()))
-    for one in since(found, wanted - beside, early=True):
-        if not (one.outside or one.inherited):
-            count = one.index + 1
-        if not one.early:
-            held.append(one)
-        elif early:
-            yield one
-        if count > wanted:
-            yield from held
-            held.clear()
-    if not 0 <= wanted < count:
-        words = f"no message {index}: the session has {_words(count, 'message')}"
-        hint = "indexes are counted from 0; `sessionary search` prints them"
-        raise Invalid(words, operation="show", hint=hint)
-
-
-def since(messages: Iterable[Numbered], first: int, *, early: bool) -> Iterator[Numbered]:
-    """The messages from an index on; with `early` those before it too, marked so."""
-    for one in messages:
-        if one.index >= first:
-            yield one
-        elif early:
-            yield replace(one, early=True)
-
-
-def from_start(read: Read, *indexes: int) -> list[int]:
-    """The indexes, with negative ones counted from the end; one from before the start stays negative."""
-    count = sum(1 for _ in numbered(read())) if min(indexes) < 0 else 0
-    return [one + count if one < 0 else one for one in indexes]
-
-
-def _up_to(messages: Iterable[Numbered], last: int, *, also_outside: bool) -> Iterator[Numbered]:
-    """The messages up to an index; of those outside of the conversation, the ones before the message behind it."""
-    for one in messages:
-        if one.index > last:
-            return
-        yield one
-        if one.index == last and not also_outside:
-            return
-
-
-def _words(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
+def _missing(lead: str, count: int, what: str, hint: str | None = None) -> Invalid:
+    words = f"{lead}: the session has {count:,} {what}{'' if count == 1 else 's'}"
+    return Invalid(words, operation="show", hint=hint)

@@ -190,24 +190,16 @@ class Workspace(Sessions):
             NotFound: it is gone.
             StorageFailed: it cannot be read.
         """
-        from sessionary.transcript.redacted import redacted_message
-        from sessionary.workspace import choosing
+        from sessionary.workspace.choosing import chosen
+
+        def problems() -> Iterable[Problem]:
+            return self.check(target) if isinstance(target, Path) else self.summary(target).problems
 
         def read() -> Iterator[Message | Aside | Inherited | Problem]:
-            return readable(self.read(target), lambda: self._problems(target), "show")
+            return readable(self.read(target), problems, "show")
 
-        if turns is not None:
-            found = choosing.by_turn(read, *turns, asides=asides, inherited=inherited)
-        elif around is not None:
-            found = choosing.around(read, first, around, early=early, asides=asides, inherited=inherited)
-        else:
-            found = choosing.by_index(read, first, last, early=early, asides=asides, inherited=inherited)
-        if redaction is None:
-            return found
-        return (replace(one, message=redacted_message(one.message, redaction)) for one in found)
-
-    def _problems(self, target: Target) -> Iterable[Problem]:
-        return self.check(target) if isinstance(target, Path) else self.summary(target).problems
+        shown = {"asides": asides, "inherited": inherited}
+        return chosen(read, first, last, around, turns, redaction, early=early, **shown)
 
     def follow(
         self,
@@ -235,12 +227,12 @@ class Workspace(Sessions):
             NotFound: it is gone.
             StorageFailed: it cannot be read.
         """
-        from sessionary.workspace.choosing import from_start, since
+        from sessionary.workspace.choosing import between, from_start
         from sessionary.workspace.following import follow
 
-        (begin,) = from_start(lambda: self.read(ref), first)
+        begin, _ = from_start(lambda: self.read(ref), first)
         found = follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
-        return since(found, begin, early=early)
+        return between(found, begin, early=early)
 
     def raw(self, target: Target, place: Place) -> bytes:
         """The bytes of the stored record at the place of a message, with keys of encryption masked.
