@@ -42,15 +42,7 @@ def open_command(session: str, run: bool, yes: bool) -> int:
     ref = named(workspace, session)
     found = workspace.resume(ref)
     if output.is_json():
-        output.value(
-            {
-                "id": ref.session_id,
-                "command": found.command,
-                "folder": found.folder,
-                "folder_exists": found.is_there,
-                "problems": [documents.of_problem(one) for one in found.problems],
-            }
-        )
+        output.value({"id": ref.session_id, **documents.of_resume(found)})
         return _exit_code(found)
     _warn(found, ref.locator)
     if run:

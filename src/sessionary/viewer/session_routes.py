@@ -121,18 +121,7 @@ class SessionRoutes:
 
     async def resume(self, request: Request) -> Response:
         """The command that continues a session in its agent."""
-
-        def found() -> dict[str, Any]:
-            workspace, ref = self._library.place(request.path_params["key"])
-            resume = workspace.resume(ref)
-            return {
-                "command": resume.command,
-                "folder": resume.folder,
-                "folder_exists": resume.is_there,
-                "problems": [documents.of_problem(one) for one in resume.problems],
-            }
-
-        return as_json(await run_in_threadpool(found))
+        return await self._of(request, lambda place: documents.of_resume(place.workspace.resume(place.ref)))
 
     async def actions(self, request: Request) -> Response:
         """The names of what may be changed in a session."""

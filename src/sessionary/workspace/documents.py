@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sessionary.transcript.typed import Numbered
     from sessionary.workspace.changes import ForkPreview, Repair
     from sessionary.workspace.comparing import Comparison, Side
+    from sessionary.workspace.opening import Resume
     from sessionary.workspace.prices import Prices
     from sessionary.workspace.spending import Spending
 
@@ -130,6 +131,16 @@ def of_hit(hit: Hit) -> dict[str, Any]:
 def of_problem(found: Problem) -> dict[str, Any]:
     """A problem with the field names of docs/cli-json.md; its path is absolute."""
     return found.as_dict() | {"path": os.path.abspath(found.path)}
+
+
+def of_resume(found: Resume) -> dict[str, Any]:
+    """How a session is continued with the field names of docs/cli-json.md."""
+    return {
+        "command": found.command,
+        "folder": found.folder,
+        "folder_exists": found.is_there,
+        "problems": [of_problem(one) for one in found.problems],
+    }
 
 
 def of_event(head: EventHead) -> dict[str, Any]:

@@ -230,9 +230,8 @@ class Workspace(Sessions):
         from sessionary.workspace.choosing import between, from_start
         from sessionary.workspace.following import follow
 
-        begin, _ = from_start(lambda: self.read(ref), first)
         found = follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
-        return between(found, begin, early=early)
+        return between(found, *from_start(lambda: self.read(ref), first), early=early)
 
     def raw(self, target: Target, place: Place) -> bytes:
         """The bytes of the stored record at the place of a message, with keys of encryption masked.

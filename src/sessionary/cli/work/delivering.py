@@ -116,6 +116,7 @@ def consume_command(
     if dry_run:
         return show_pending(folder, session_id, consumer, limit)
     document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
+    handler: Handler
     if command is not None:
         handler = _running(command, session_id)
     elif output.is_json():
