@@ -483,6 +483,13 @@ def test_a_cost_that_is_partly_unknown_says_so(store: WorkStore, run: Run) -> No
     assert (model["cost"], model["breadcrumbs"], model["breadcrumbs_without_cost"]) == (1.0, 2, 1)
 
 
+def test_the_cost_of_a_model_is_rounded_once(store: WorkStore, run: Run) -> None:
+    for number in range(1, 4):
+        leave(store, ROOT_ID, number, cost=0.0000004)
+    sums = run("stats", ROOT_ID, "--json").json
+    assert sums["models"][0]["cost"] == sums["estimated_cost"] == 0.000001
+
+
 def test_an_unknown_cost_is_not_zero(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1, cost=None)
     assert "  Estimated Cost: unknown" in run("stats", ROOT_ID).out.splitlines()

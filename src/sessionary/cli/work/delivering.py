@@ -160,11 +160,7 @@ def _code_of(report: Report) -> int:
 def _as_object(report: Report) -> dict[str, Any]:
     """With the field names of docs/cli-json.md."""
     return {
-        "applied": report.applied,
-        "pending": report.pending,
-        "unwritten": report.unwritten,
-        "bad": report.bad,
-        "damaged": report.damaged,
+        **{name: getattr(report, name) for name in ("applied", "pending", "unwritten", "bad", "damaged")},
         "failures": [each._asdict() | {"error": str(each.error)} for each in report.failures],
         "problems": [problem.as_dict() for problem in report.problems],
     }

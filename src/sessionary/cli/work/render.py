@@ -232,11 +232,7 @@ def consumers(statuses: Iterable[Status]) -> Iterator[str]:
 def consumer_object(one: Status) -> dict[str, Any]:
     """A consumer with the field names of docs/cli-json.md."""
     return {
-        "consumer": one.consumer,
-        "applied": one.applied,
-        "pending": one.pending,
-        "unwritten": one.unwritten,
-        "failing": one.failing,
+        **{name: getattr(one, name) for name in ("consumer", "applied", "pending", "unwritten", "failing")},
         "dead": [dead._asdict() for dead in one.dead],
         "bad": one.bad,
         "worker": one.worker or None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -64,7 +63,7 @@ def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Br
         "session_id": session_id,
         "sessions": len(sessions),
         **statistics(crumbs),
-        "models": [asdict(usage) for usage in by_model(crumbs)],
+        "models": [usage._asdict() for usage in by_model(crumbs)],
     }
 
 

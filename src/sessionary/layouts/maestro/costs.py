@@ -6,8 +6,7 @@ A model without a price has no known cost. Costs are not estimated: an estimate 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.times import parse_time
@@ -63,8 +62,7 @@ def count(items: object) -> int:
     return len(items) if isinstance(items, list) else 0
 
 
-@dataclass(slots=True)
-class ModelUsage:
+class ModelUsage(NamedTuple):
     """The totals of one model.
 
     Attributes:
@@ -75,35 +73,30 @@ class ModelUsage:
     """
 
     model: str
-    breadcrumbs: int = 0
-    tokens_input: int = 0
-    tokens_output: int = 0
-    cost: float | None = None
-    breadcrumbs_without_cost: int = 0
+    breadcrumbs: int
+    tokens_input: int
+    tokens_output: int
+    cost: float | None
+    breadcrumbs_without_cost: int
 
     @property
     def tokens(self) -> int:
         """Input and output."""
         return self.tokens_input + self.tokens_output
 
-    def add(self, crumb: Breadcrumb) -> None:
-        """Add one breadcrumb."""
-        self.breadcrumbs += 1
-        self.tokens_input += tokens(crumb, "input")
-        self.tokens_output += tokens(crumb, "output")
-        if crumb.cost is None:
-            self.breadcrumbs_without_cost += 1
-        else:
-            self.cost = round((self.cost or 0.0) + crumb.cost, 6)
-
 
 def by_model(crumbs: Iterable[Breadcrumb]) -> list[ModelUsage]:
     """The totals of each model, the one with most tokens first."""
-    found: dict[str, ModelUsage] = {}
+    groups: dict[str, list[Breadcrumb]] = {}
     for crumb in crumbs:
-        model = str(crumb.model_used or "-")
-        found.setdefault(model, ModelUsage(model)).add(crumb)
-    return sorted(found.values(), key=lambda usage: (-usage.tokens, usage.model))
+        groups.setdefault(str(crumb.model_used or "-"), []).append(crumb)
+    found = []
+    for model, some in groups.items():
+        sums = summarise(some)
+        used, unknown = sums["total_tokens"], sums["breadcrumbs_without_cost"]
+        cost = None if unknown == len(some) else sums["total_cost"]
+        found.append(ModelUsage(model, len(some), used["input"], used["output"], cost, unknown))
+    return sorted(found, key=lambda usage: (-usage.tokens, usage.model))
 
 
 def statistics(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
