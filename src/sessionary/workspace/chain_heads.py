@@ -7,16 +7,18 @@ it and the sessions can hide a change.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_folder, read_bytes
+from sessionary.disk.fs import Fs, is_there, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, Invalid
 from sessionary.layouts.abilities import ChainHead, ChecksChain
 from sessionary.layouts.changing import Trashed, Trashes
+from sessionary.layouts.records.chain import session_gone
+from sessionary.model import Problem
 from sessionary.xdg import file_in, state_folder
 
 FILE = "chain-heads.json"
@@ -73,6 +75,15 @@ def in_trash(layouts: Iterable[Trashes], path: str, head: ChainHead) -> Trashed 
                 if os.path.realpath(one.ref.locator) == path and not layout.check_chain(one.stored, head)[0]:
                     return one
     return None
+
+
+def gone_sessions(homes: Iterable[str], layouts: Iterable[Trashes], fs: Fs) -> Iterator[Problem]:
+    """A problem for each remembered session below these homes that is neither there nor in the trash."""
+    below = tuple(os.path.realpath(home) + os.sep for home in homes)
+    for path, head in known_heads(fs).items():
+        gone = path.startswith(below) and not is_there(fs, path)
+        if gone and in_trash(layouts, path, head) is None:
+            yield session_gone(path)
 
 
 def _path() -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessionary.disk.fs import is_there
 from sessionary.errors import NotFound, StorageFailed, Unsupported
 from sessionary.layouts.abilities import ChecksChain, ChecksHome, HasLeftovers
 from sessionary.layouts.base import Capability, Layout
@@ -308,9 +307,7 @@ class Workspace(Sessions):
         problems, head = layout.check_chain(target, kept)
         if problems and kept is not None and in_trash(self.trashing(), path, kept) is not None:
             anew = layout.check_chain(target, None)
-            if (
-                anew[1] is None or anew[1].first != kept.first
-            ):  # a new session in the place of the trashed one
+            if anew[1] is None or anew[1].first != kept.first:  # a new session in its place
                 problems, head = anew
         if remember and head is not None:
             remember_head(self._fs, path, head)
@@ -321,14 +318,10 @@ class Workspace(Sessions):
 
         A session that was moved to the trash is not gone, unless it was changed or deleted there.
         """
-        from sessionary.layouts.records.chain import session_gone
-        from sessionary.workspace.chain_heads import in_trash, known_heads
+        from sessionary.workspace.chain_heads import gone_sessions
 
-        homes = [os.path.realpath(one.home) + os.sep for one in self.layouts if isinstance(one, ChecksChain)]
-        for path, head in known_heads(self._fs).items():
-            gone = path.startswith(tuple(homes)) and not is_there(self._fs, path)
-            if gone and in_trash(self.trashing(), path, head) is None:
-                yield session_gone(path)
+        homes = [str(one.home) for one in self.layouts if isinstance(one, ChecksChain)]
+        return gone_sessions(homes, self.trashing(), self._fs)
 
     def check_place(self) -> builtins.list[Problem]:
         """Problems of the disk below the home, and of files beside the sessions."""
