@@ -342,7 +342,7 @@ def sync_result(report: Report) -> SyncResult:
         unchanged=len(report.of(SyncStatus.IN_STEP)),
         diverged=len(report.of(*_PARTED)),
         failed=len(report.of(*_NOT_SENT)),
-        damaged=_damaged(report),
+        damaged=sum(one.is_damaged for one in report.outcomes),
         bytes=report.cost.bytes_up,
         requests=report.cost.requests,
         errors=errors_of(report),
@@ -357,15 +357,11 @@ def pull_result(report: Report) -> PullResult:
         unchanged=len(report.of(SyncStatus.IN_STEP)),
         diverged=len(report.of(SyncStatus.DIVERGED)),
         held_back=len(report.of(SyncStatus.HELD_BACK)),
-        damaged=_damaged(report),
+        damaged=sum(one.is_damaged for one in report.outcomes),
         bytes=report.cost.bytes_down,
         errors=errors_of(report),
         sessions=report.outcomes,
     )
-
-
-def _damaged(report: Report) -> int:
-    return sum(any(not hold.is_behind for hold in outcome.held) for outcome in report.outcomes)
 
 
 def errors_of(report: Report) -> list[SessionaryError]:

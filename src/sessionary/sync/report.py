@@ -115,6 +115,11 @@ class Outcome:
     undo: Undo | None = None
     kind: str = ""
 
+    @property
+    def is_damaged(self) -> bool:
+        """True if a file is held back that a pull does not restore."""
+        return any(not hold.is_behind for hold in self.held)
+
 
 @dataclass(slots=True)
 class Report:
@@ -126,6 +131,12 @@ class Report:
     def of(self, *standings: SyncStatus) -> list[Outcome]:
         """Return the outcomes with these statuses."""
         return [outcome for outcome in self.outcomes if outcome.standing in standings]
+
+    def by_status(self) -> dict[SyncStatus, list[Outcome]]:
+        """The outcomes by their statuses, in the order of `SyncStatus`; those of each by project and id."""
+        found = sorted(self.outcomes, key=lambda one: (one.project or "", one.session_id))
+        by_status = {status: [one for one in found if one.standing is status] for status in SyncStatus}
+        return {status: some for status, some in by_status.items() if some}
 
 
 def outcome_of(head: Head, standing: SyncStatus, note: str = "") -> Outcome:

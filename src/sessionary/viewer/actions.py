@@ -205,7 +205,7 @@ class Actions:
         wanted = given.get("tags")
         if not isinstance(wanted, list) or not all(isinstance(one, str) for one in wanted):
             raise Invalid("the tags are missing", hint="give a list of words")
-        before = place.workspace.summary(place.ref).tags
+        before = place.workspace.label(place.ref).tags
         if _is_dry(given):
             return {"before": before}
         _set_tags(place.workspace, place.ref, wanted)
@@ -214,7 +214,7 @@ class Actions:
     def _star(self, place: Place, given: Given) -> Given:
         workspace, ref, wanted = place.workspace, place.ref, given.get("on") is not False
         if _is_dry(given):
-            return {"before": workspace.summary(ref).starred}
+            return {"before": workspace.label(ref).starred}
         before = workspace.star(ref, on=wanted)
         return {"before": before} | self._kept(lambda: workspace.star(ref, on=before))
 
@@ -254,5 +254,5 @@ def _name_of(given: Given) -> str | None:
 
 def _set_tags(workspace: Workspace, ref: SessionRef, wanted: list[str]) -> None:
     """Give a session these tags and no others."""
-    before = workspace.summary(ref).tags
+    before = workspace.label(ref).tags
     workspace.tag(ref, wanted, [one for one in before if one not in wanted])

@@ -15,7 +15,6 @@ from sessionary.layouts.summary import summary_of
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.sync.conflicts import versions_beside
-from sessionary.sync.engine import Engine
 from sessionary.sync.report import Report, SyncStatus, Where
 from sessionary.workspace.syncing import Connection, Local
 
@@ -140,9 +139,10 @@ def of_pair(pair: Pair) -> Conflict:
     )
 
 
-def held_back(engine: Engine) -> Iterator[Conflict]:
-    """The files of one kind of session for which a user must choose a version. Asks the remote."""
-    for outcome in engine.awaiting().outcomes:
+def held_back(remote: Connection) -> Iterator[Conflict]:
+    """The files for which a user must choose a version. Asks the remote."""
+    found = ((engine, one) for engine in remote.engines() for one in engine.awaiting().outcomes)
+    for engine, outcome in found:
         kind, session, local = outcome.kind, outcome.session_id, engine.layout.project()
         for hold in outcome.held:  # a version that only another device has cannot be kept here
             yield Conflict(
@@ -166,9 +166,9 @@ def held_back(engine: Engine) -> Iterator[Conflict]:
             yield Conflict(HELD, kind, session, local, file=file, path=path, sibling_path=other, keeps=keeps)
 
 
-def kept_beside(layout: SyncLayout) -> Iterator[Conflict]:
+def kept_beside(layouts: Iterable[SyncLayout]) -> Iterator[Conflict]:
     """The files with another version beside them."""
-    for ref in layout.discover():
+    for layout, ref in ((one, ref) for one in layouts for ref in one.discover()):
         try:
             found = versions_beside(layout, ref)
         except SessionaryError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -22,17 +21,17 @@ _SIGNS = {
     SyncStatus.DIVERGED: ("!", "yellow"),
     SyncStatus.HELD_BACK: ("!", "yellow"),
 }
-_ORDER = list(SyncStatus)
 
 
 def document(report: Report, here: Here) -> dict[str, Any]:
     """The result with the field names of docs/cli-json.md."""
+    found = report.by_status()
     return {
         "remote": here.settings.remote,
         "tenant": here.settings.tenant,
         "device": here.settings.device,
-        "sessions": [_object(one, here) for one in _sorted(report)],
-        "counts": {standing.name.lower(): count for standing, count in _counts(report)},
+        "sessions": [_object(one, here) for some in found.values() for one in some],
+        "counts": {status.name.lower(): len(some) for status, some in found.items()},
         "cost": cost_object(report.cost),
     }
 
@@ -44,12 +43,13 @@ def cost_object(cost: Cost) -> dict[str, Any]:
 
 def lines(report: Report, here: Here, *, all_: bool = False) -> Iterator[str]:
     """The lines to print: each session with something to report, then a summary line."""
-    for one in _sorted(report):
+    found = report.by_status()
+    for one in (one for some in found.values() for one in some):
         if all_ or one.standing is not SyncStatus.IN_STEP or one.beside:
             yield from _line(one, here)
-    counts = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(report))
-    is_good = not exit_code(report)
-    yield output.paint("✓", "green") + f" {counts or 'no sessions'}" if is_good else f"✗ {counts}"
+    counts = ", ".join(f"{len(some):,} {status.value}" for status, some in found.items())
+    sign = "✗" if exit_code(report) else output.paint("✓", "green")
+    yield f"{sign} {counts or 'no sessions'}"
 
 
 def cost_line(cost: Cost) -> str:
@@ -61,11 +61,9 @@ def cost_line(cost: Cost) -> str:
 
 def exit_code(report: Report) -> int:
     """The exit code: 3 if something failed, or is held back because it is damaged or behind a symbolic link."""
-    for one in report.outcomes:
-        is_damaged = any(not hold.is_behind for hold in one.held)
-        if one.standing is SyncStatus.FAILED or is_damaged or is_link(one.error):
-            return options.PARTLY
-    return 0
+    failed = (one.standing is SyncStatus.FAILED for one in report.outcomes)
+    held = (one.is_damaged or is_link(one.error) for one in report.outcomes)
+    return options.PARTLY if any(failed) or any(held) else 0
 
 
 def print_result(report: Report, here: Here, *, all_: bool = False) -> int:
@@ -76,17 +74,6 @@ def print_result(report: Report, here: Here, *, all_: bool = False) -> int:
         output.lines(lines(report, here, all_=all_))
         output.aside(cost_line(report.cost))
     return exit_code(report)
-
-
-def _sorted(report: Report) -> list[Outcome]:
-    return sorted(
-        report.outcomes, key=lambda one: (_ORDER.index(one.standing), one.project or "", one.session_id)
-    )
-
-
-def _counts(report: Report) -> Iterable[tuple[SyncStatus, int]]:
-    counted = Counter(one.standing for one in report.outcomes)
-    return ((standing, counted[standing]) for standing in _ORDER if counted[standing])
 
 
 def _line(outcome: Outcome, here: Here) -> Iterator[str]:

@@ -84,10 +84,10 @@ def _list(here: places.Here) -> int:
     layouts = here.layouts()
     pairs, unknown = conflicts.pairs(layouts)
     diverged = [*map(conflicts.of_pair, pairs), *unknown]
-    beside = [one for layout in layouts for one in conflicts.kept_beside(layout)]
+    beside = list(conflicts.kept_beside(layouts))
     try:
         with places.connected(here, "looking") as remote:
-            held = [one for engine in remote.engines() for one in conflicts.held_back(engine)]
+            held = list(conflicts.held_back(remote))
     except SessionaryError:
         if diverged or beside:  # these are local: they can be settled without the remote
             _print(here, [*diverged, *beside])
@@ -181,7 +181,7 @@ def _choose_file(here: places.Here, word: str, keep: str) -> int:
         report = conflicts.choose_file(remote, word, keep)
     if report is not None:
         return print_result(report, here, all_=True)
-    for one in (one for layout in here.layouts() for one in conflicts.kept_beside(layout)):
+    for one in conflicts.kept_beside(here.layouts()):
         if one.id.startswith(word) and one.what == BESIDE:
             raise Invalid(
                 f"{one.file} has another version beside it, which only you can merge",

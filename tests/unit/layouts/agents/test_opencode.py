@@ -340,6 +340,13 @@ def test_every_name_of_the_database_and_kilo(home: Path) -> None:
     assert set(refs(home)) == {"ses_opencode-dev.db", "ses_kilo.db"}
 
 
+def test_a_file_of_kilo_is_a_session_by_its_path_too(home: Path) -> None:
+    path = home.parent / "kilo" / "storage" / "session" / "p" / "ses_k.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"id": "ses_k", "title": "Old"}')
+    assert layout(home).ref_for_path(path) == refs(home)["ses_k"]
+
+
 def test_a_damaged_row_hides_no_other(home: Path, store: Store) -> None:
     talk(store)
     store.run("UPDATE part SET data = '{\"type\": \"te' WHERE id = 'msg_2-2'")
