@@ -152,15 +152,17 @@ def repair(sessions: Sessions, ref: SessionRef, fs: Fs, *, dry_run: bool, **how:
         done = store.repair(ref.session_id, dry_run=dry_run, **how)
         return Repair(ref, dry_run, copies, done.remaining, done)
     if isinstance(own, Changes):
-        before = [problem for problem in own.check(ref) if problem.severity > Severity.note]
+        before = _damage(own, ref)
         moved = own.repair(ref, dry_run=dry_run)
         return _moved_aside(sessions, ref, copies, before, moved, dry_run=dry_run)
     if not copies:
         sessions.require(ref, Capability.REPAIR, "repair")
-    remaining = [
-        problem for problem in sessions.layout_of(ref).check(ref) if problem.severity > Severity.note
-    ]
-    return Repair(ref, dry_run, copies, remaining)
+    return Repair(ref, dry_run, copies, _damage(sessions.layout_of(ref), ref))
+
+
+def _damage(layout: Layout, ref: SessionRef) -> list[Problem]:
+    """The problems of a session, without notes."""
+    return [problem for problem in layout.check(ref) if problem.severity > Severity.note]
 
 
 def _sync_layout(sessions: Sessions, ref: SessionRef) -> SyncLayout | None:
@@ -180,11 +182,7 @@ def _moved_aside(
     from sessionary.layouts.amplifier.salvage import Fix
 
     codes = {problem.line: problem.code for problem in before if problem.line is not None}
-    after = (
-        before
-        if dry_run
-        else [one for one in sessions.layout_of(ref).check(ref) if one.severity > Severity.note]
-    )
+    after = before if dry_run else _damage(sessions.layout_of(ref), ref)
     messages = sessions.summary(ref).messages
     done = Repaired(
         ref.session_id,
