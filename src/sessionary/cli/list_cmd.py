@@ -117,9 +117,10 @@ def list_command(
         until=until,
         sort="changed" if sort == "date" else sort,
     )
-    rows_first = (limit or output.height()) if sort in ("changed", "date") else 0
-    is_early = output.is_terminal() and not output.is_json()
-    early = partial(_print_first, workspace, choose, rows_first) if is_early else None
+    early = None
+    if output.is_terminal() and not output.is_json():
+        rows_first = (limit or output.height()) if sort in ("changed", "date") else 0
+        early = partial(_print_first, workspace, choose, rows_first)
     found, failure = all_summaries(workspace, early)
     chosen = choose(summaries=found, failure=failure)
     if output.is_json():
