@@ -21,6 +21,7 @@ from sessionary.layouts.fingerprints import MTIME_GRACE
 from sessionary.model import Message
 from sessionary.workspace import archive_index
 from sessionary.workspace.archive import Archive, ArchiveReport
+from sessionary.workspace.filters import of_project
 from tests.support import agent_stores
 from tests.support.agent_stores import CLAUDE, CODEX, CODEX_FORK, CREDENTIALS, IDS, OPENCODE, OPENCODE_FILES
 
@@ -410,6 +411,14 @@ def test_what_is_archived_can_be_chosen(store: Path, tmp_path: Path) -> None:
     assert len(run().pushed) == sum(map(len, IDS.values()))
     with pytest.raises(Unsupported, match="cannot be archived"):
         archive().choose(["work"])
+
+
+@pytest.mark.parametrize("word", ["app", "APP", "-home-u-app", "/home/u/app", "pp", "/home/u/ap"])
+def test_a_project_is_chosen_by_the_words_that_lists_take(store: Path, word: str) -> None:
+    listed = [one for one in of_project(Workspace().list(kind="claude_code"), word) if not one.nested]
+    archive().choose(["claude_code"], [word])
+    assert {one.session_id for one in run().pushed} == {one.ref.session_id for one in listed}
+    assert bool(listed) == (word not in ("pp", "/home/u/ap"))
 
 
 def test_damaged_settings_are_reported(home: Path) -> None:

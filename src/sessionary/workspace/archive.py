@@ -38,6 +38,7 @@ from sessionary.workspace import archive_index
 from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn, joined
+from sessionary.workspace.filters import is_of_project
 from sessionary.workspace.naming import is_path, is_short_for
 from sessionary.workspace.sessions import Sessions
 
@@ -488,13 +489,10 @@ def _whole(project: str) -> str:
 
 
 def _is_chosen(summary: Summary, choice: Choice) -> bool:
-    """True if a session belongs to a chosen project."""
-    if not choice.projects:
-        return True
-    cwd, project = summary.cwd or "", summary.ref.project or ""
+    """True if a session belongs to a chosen project, or its agent worked in a folder below the path of one."""
+    cwd = f"{summary.cwd}{os.sep}" if summary.cwd else ""
     for word in choice.projects:
-        path = os.path.expanduser(word)
-        is_below = cwd == path or cwd.startswith(path.rstrip(os.sep) + os.sep)
-        if is_below or word in (project, os.path.basename(cwd)) or project.endswith("-" + word):
+        path = os.path.expanduser(word).rstrip(os.sep) + os.sep
+        if cwd.startswith(path) or is_of_project(summary, word):
             return True
-    return False
+    return not choice.projects

@@ -126,16 +126,16 @@ def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:
     if is_path(word):
         path = os.path.abspath(os.path.expanduser(word))
         wanted |= {path_slug(path), project_slug(Path(path))}
-    names = [_names(one) for one in found]
-    exact = [one for one, called in zip(found, names, strict=True) if called & wanted]
+    exact = [one for one in found if _names(one) & wanted]
     if exact and (len(wanted) > 1 or word.startswith("-")):
         return exact
-    end = "-" + path_slug(word).casefold().strip("-")
-    return [
-        one
-        for one, called in zip(found, names, strict=True)
-        if word in called or any(name.casefold().endswith(end) for name in called)
-    ]
+    return [one for one in found if is_of_project(one, word)]
+
+
+def is_of_project(summary: Summary, word: str) -> bool:
+    """True if a word is the name of the project of a session, or, in any case, the end of it."""
+    called, end = _names(summary), "-" + path_slug(word).casefold().strip("-")
+    return word in called or any(name.casefold().endswith(end) for name in called)
 
 
 def _names(summary: Summary) -> set[str]:
