@@ -350,6 +350,8 @@ class LayoutTests(ABC):
         listed = {summary.ref.session_id: summary for summary in summaries(self.layout(tmp_path, OS_FS))}
         assert set(listed) == {"one", "two", "three"}
         assert listed["two"].health not in ("ok", "note")
+        assert listed["two"].updated is not None, "the times of the files count, if nothing states one"
+        assert listed["two"].size >= len(junk)
         assert listed["one"].health == listed["three"].health == "ok"
 
     def test_a_pipe_in_place_of_any_file_stops_no_reader(self, tmp_path: Path) -> None:
@@ -367,6 +369,7 @@ class LayoutTests(ABC):
             listed = {summary.ref.session_id: summary for summary in summaries(layout)}
             assert listed["one"].health == "ok"
             problems = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
+            assert "two" not in listed or listed["two"].updated is not None
             assert any(problem.path == part.path for problem in problems), f"no problem reports {part.name}"
             with suppress(StorageFailed):
                 list(layout.read(ref))

@@ -102,22 +102,34 @@ class BrainstormLayout:
             data, found = self._bytes(ref)
             row = row_of(data, ref.locator, ref.session_id, fs=self._fs)
         except Corrupt as error:
-            return Header(AGENT, problems=[refusal(error, ref.locator)])
-        except StorageFailed:
-            return Header(AGENT)  # reported where the messages are read
-        now = self._now()
-        changed = changed_at(now, found.st_mtime, found.st_ctime)
-        updated, notes = last_change([("updated", row.updated)], changed, now, ref.locator)
+            return self._header_by_stat(ref, [refusal(error, ref.locator)])
+        except StorageFailed:  # reported where the messages are read
+            return self._header_by_stat(ref, [])
+        updated, notes = self._last_change(ref, found, ("updated", row.updated))
         return Header(
             AGENT,
             short_title(row.last_question),
             row.parent,
             row.created,
-            updated if row.updated is not None else None,
+            updated,
             row.size,
             row.iteration,
             [*row.problems, *notes],
         )
+
+    def _header_by_stat(self, ref: SessionRef, problems: list[Problem]) -> Header:
+        """The header of a file that cannot be read: its time and its size."""
+        try:
+            found = self._fs.stat(ref.locator)
+        except OSError:
+            return Header(AGENT, problems=problems)
+        return Header(AGENT, updated=self._last_change(ref, found)[0], size=found.st_size, problems=problems)
+
+    def _last_change(
+        self, ref: SessionRef, found: os.stat_result, *stated: tuple[str, datetime | None]
+    ) -> tuple[datetime | None, list[Problem]]:
+        now = self._now()
+        return last_change(stated, changed_at(now, found.st_mtime, found.st_ctime), now, ref.locator)
 
     def read(
         self, ref: SessionRef, after: Cursor | None = None, may_match: MayMatch | None = None
