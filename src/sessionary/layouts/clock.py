@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sessionary.model import Problem, Severity
 
@@ -30,13 +30,13 @@ def is_ahead(time: datetime | None, now: float) -> bool:
     return time is not None and time.timestamp() > now + AHEAD
 
 
+_SLACK = timedelta(seconds=AHEAD)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 def believed(time: datetime | None, now: datetime | None = None) -> datetime:
     """A time as lists are sorted by it: none, and one in the future, count as the oldest."""
-    now = now or datetime.now(UTC)
-    return _OLDEST if time is None or is_ahead(time, now.timestamp()) else time
+    return _OLDEST if time is None or time - (now or datetime.now(UTC)) > _SLACK else time
 
 
 FUTURE_TIME = "future_time"
