@@ -59,4 +59,4 @@ def test_the_page_lists_the_operations() -> None:
     methods = {name for name, one in vars(Workspace).items() if callable(one) and not name.startswith("_")}
     # The others of `Sessions` serve the command line.
     methods |= {"find", "summary", "tree", "turns", "stored_files", "stored_records"}
-    assert methods - {"check_place"} == set(listed)
+    assert methods == set(listed)

@@ -15,6 +15,7 @@ from sessionary.layouts.base import Capability
 from sessionary.model import PERSON, Aside, Item, Message, Problem, SessionRef, Text
 from sessionary.testing.layout_suite import CountingFs
 from sessionary.workspace import Workspace
+from sessionary.workspace.checking import check_place
 from sessionary.workspace.choosing import chosen
 from sessionary.workspace.naming import cut_ids, short_names
 
@@ -307,7 +308,7 @@ def test_a_file_that_cannot_be_read_is_a_failure_of_the_disk(tmp_path: Path) -> 
 
 
 def test_memory_is_not_a_place_to_keep_sessions() -> None:
-    problems = Workspace(Path("/dev/shm")).check_place()
+    problems = check_place(Workspace(Path("/dev/shm")))
     if not Path("/dev/shm").is_mount():
         pytest.skip("no file system in memory here")
     assert [(problem.code, problem.severity.name) for problem in problems] == [("weak_file_system", "note")]

@@ -7,8 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from sessionary.disk.mounts import weakness
 from sessionary.errors import NotFound
-from sessionary.model import Problem, SessionRef
+from sessionary.layouts.abilities import ChecksHome, HasLeftovers
+from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.workspace import Target, Workspace
 
 
@@ -51,10 +53,25 @@ def check_all(workspace: Workspace, *, chain: bool = False, remember: bool = Fal
         with suppress(NotFound):  # its agent removed it meanwhile
             yield check_one(workspace, ref, chain=chain, remember=remember)
     places: dict[str, list[Problem]] = {}
-    for problem in (*workspace.check_place(), *(workspace.check_remembered() if chain else ())):
+    for problem in (*check_place(workspace), *(workspace.check_remembered() if chain else ())):
         places.setdefault(_place_of(problem, workspace.home), []).append(problem)
     for place, problems in places.items():
         yield Checked("place", place, place, problems)
+
+
+def check_place(workspace: Workspace) -> list[Problem]:
+    """Problems of the disk below the home, and of files beside the sessions."""
+    found: list[Problem] = []
+    if (why := weakness(workspace.home)) is not None:
+        remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
+        place = str(workspace.home)
+        found.append(Problem.of_file("weak_file_system", Severity.note, place, why, remedy))
+    for layout in workspace.layouts:
+        if isinstance(layout, HasLeftovers):
+            found += layout.leftovers()
+        if isinstance(layout, ChecksHome):
+            found += layout.check_home()
+    return found
 
 
 def _place_of(problem: Problem, home: Path) -> str:

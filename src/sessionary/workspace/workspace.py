@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sessionary.errors import NotFound, StorageFailed, Unsupported
-from sessionary.layouts.abilities import ChecksChain, ChecksHome, HasLeftovers
+from sessionary.layouts.abilities import ChecksChain
 from sessionary.layouts.base import Capability, Layout
 from sessionary.layouts.changing import Changes, Renames, Reverts, Trashed
 from sessionary.layouts.changing import Undoable as Change
-from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Severity, Summary
+from sessionary.model import Aside, Inherited, Message, Place, Problem, SessionRef, Summary
 from sessionary.workspace import changes
 from sessionary.workspace.changes import ForkPreview, Repair
 from sessionary.workspace.failures import gathered, readable
@@ -322,22 +322,6 @@ class Workspace(Sessions):
 
         homes = [str(one.home) for one in self.layouts if isinstance(one, ChecksChain)]
         return gone_sessions(homes, self.trashing(), self._fs)
-
-    def check_place(self) -> builtins.list[Problem]:
-        """Problems of the disk below the home, and of files beside the sessions."""
-        from sessionary.disk.mounts import weakness
-
-        found: builtins.list[Problem] = []
-        if (why := weakness(self.home)) is not None:
-            remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
-            place = str(self.home)
-            found.append(Problem.of_file("weak_file_system", Severity.note, place, why, remedy))
-        for layout in self.layouts:
-            if isinstance(layout, HasLeftovers):
-                found += layout.leftovers()
-            if isinstance(layout, ChecksHome):
-                found += layout.check_home()
-        return found
 
     def resume(self, ref: SessionRef) -> Resume:
         """Return the command that continues a session in its agent, its folder, and problems that the agent may refuse.

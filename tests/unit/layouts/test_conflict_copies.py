@@ -32,6 +32,7 @@ from sessionary.model import Message, Problem, SessionRef, Severity
 from sessionary.search import Needle, Query, Search, Target
 from sessionary.sync.conflict_copies import BroughtIn, bring_in, find
 from sessionary.workspace import Workspace
+from sessionary.workspace.checking import check_place
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
 SYNCTHING = ".sync-conflict-20250131-120000-ABCDEFG"
@@ -486,7 +487,7 @@ def test_placeholders_of_the_other_kinds(tmp_path: Path) -> None:
     ]
     placeholders = {str(evict(path)) for path in places}
     workspace = Workspace(tmp_path / "home", root=tmp_path)
-    found = [*workspace.check_place(), *(one for ref in workspace.refs() for one in workspace.check(ref))]
+    found = [*check_place(workspace), *(one for ref in workspace.refs() for one in workspace.check(ref))]
     assert {one.path for one in found if one.code == "not_downloaded"} == placeholders
     writers: list[Callable[[], object]] = [
         lambda: BrainstormStore(tmp_path).create("auth"),

@@ -60,12 +60,9 @@ class ClaudeCodeLayout(LogLayout):
     def retention(self) -> Retention:
         path = f"{self.home}/settings.json"
         days = setting(self._fs, path, KEPT_DAYS)
-        stated = isinstance(days, int | float) and not isinstance(days, bool)
-        return (
-            Retention(int(days), f"{KEPT_DAYS} in {path}")
-            if stated
-            else Retention(30, "the default of Claude Code")
-        )
+        if isinstance(days, bool) or not isinstance(days, int | float):
+            return Retention(30, "the default of Claude Code")
+        return Retention(int(days), f"{KEPT_DAYS} in {path}")
 
     def _files(self) -> Iterator[str]:
         root = f"{self.home}/projects"

@@ -10,6 +10,7 @@ import pytest
 from sessionary.layouts import registry
 from sessionary.model import Message, Other
 from sessionary.workspace import Workspace
+from sessionary.workspace.checking import check_place
 from tests.support.agent_files import write_lines
 from tests.unit.layouts.agents.test_states import KINDS as LOGS
 from tests.unit.search.test_planted_words import BUILD, Planted, word
@@ -85,6 +86,6 @@ def test_no_command_changes_a_byte_a_name_or_a_time(tmp_path: Path, kind: str) -
         list(found.read(one.ref))
         list(found.check(one.ref))
     list(found.search("planted"))
-    found.check_place()
+    check_place(found)
     found.doctor()
     assert state() == before

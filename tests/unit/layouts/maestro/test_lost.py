@@ -25,6 +25,7 @@ from sessionary.mailbox import Mailbox
 from sessionary.model import Severity
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.workspace import Workspace
+from sessionary.workspace.checking import check_place
 from tests.messages import echo, prompts
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
@@ -137,7 +138,7 @@ def test_check_reports_breadcrumbs_in_folders_that_are_not_sessions(store: WorkS
     lose(tmp_path, "latest", note("1"))
     lose(tmp_path, f"{ID}/typo", note("2"), note("3", "20260301_090000_000001"))
     (tmp_path / "empty" / "breadcrumbs" / "0").mkdir(parents=True)
-    problems = [each for each in Workspace(tmp_path).check_place() if each.code == "lost_breadcrumbs"]
+    problems = [each for each in check_place(Workspace(tmp_path)) if each.code == "lost_breadcrumbs"]
     assert sorted(each.path for each in problems) == [str(tmp_path / ID / "typo"), str(tmp_path / "latest")]
     assert {each.severity for each in problems} == {Severity.hides_data}
     assert all("work breadcrumb move" in (each.repair or "") for each in problems)
@@ -154,7 +155,7 @@ def test_they_are_moved_into_a_session_and_applied_there(store: WorkStore, tmp_p
     assert names == ["20260301_090000_000002.json", f"{odd}.json", "torn.json"]
     assert {path.read_bytes() for path in tmp_path.rglob("*.json")} == before
     assert not (tmp_path / "latest").exists()
-    assert Workspace(tmp_path).check_place() == []
+    assert check_place(Workspace(tmp_path)) == []
     assert Mailbox(tmp_path / ID).consume(echo).applied == 3
     assert prompts(tmp_path / ID) == ["own", "odd", "first"]
 
