@@ -76,7 +76,8 @@ def stats_command(
     summaries = workspace.list(kind=kinds, project=project, model=model, summaries=found, failure=failure)
     spent = workspace.spending(summaries, since=since, until=until, zone=zone, model=model)
     costs = _costs(workspace, summaries, since, until) if events else None
-    summaries = workspace.list(since=since, until=until, summaries=summaries)
+    if since or until:  # after the spending, which counts what sessions used within these times
+        summaries = workspace.list(since=since, until=until, summaries=summaries)
     left_out = len(found) - len(summaries)
     stats, relations = workspace.stats(summaries), Counter(map(relation_of, summaries))
     if output.is_json():
