@@ -68,8 +68,8 @@ def talk(home: Path, *messages: dict[str, Any]) -> tuple[Workspace, SessionRef]:
         ({"first": 3, "around": 0}, "3"),
         ({"first": 0, "around": 1}, "0 1"),
         ({"first": -1, "around": 1}, "3 4"),
-        ({"first": -2, "early": True}, "(0) (1) (2) 3 4"),
-        ({"first": 3, "around": 1, "early": True}, "(0) (1) 2 3 4"),
+        ({"first": -2, "preceding": True}, "(0) (1) (2) 3 4"),
+        ({"first": 3, "around": 1, "preceding": True}, "(0) (1) 2 3 4"),
         ({"turns": (0, 0)}, "0"),
         ({"turns": (2, None)}, "2 3 4"),
         ({"turns": (-2, -2)}, "1"),
@@ -80,7 +80,7 @@ def test_messages_are_chosen_from_both_ends(tmp_path: Path, asked: dict[str, Any
     said = [{"role": "assistant", "content": "0"}, *({"role": "user", "content": word} for word in "12")]
     workspace, ref = talk(tmp_path, *said, CALL, RESULT)
     found = workspace.messages(ref, **asked)
-    assert " ".join(f"({one.message.text})" if one.early else one.message.text for one in found) == texts
+    assert " ".join(f"({one.message.text})" if one.preceding else one.message.text for one in found) == texts
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_messages_that_are_missing(tmp_path: Path, asked: dict[str, Any], words:
 def test_a_message_is_not_there_because_one_outside_of_the_conversation_is(tmp_path: Path) -> None:
     said: list[Item] = [Message("user", PERSON, (Text("0"),)), Aside(Message("user", PERSON, (Text("1"),)))]
     with pytest.raises(Invalid, match="no message 1: the session has 1 message"):
-        list(chosen(lambda: said, 1, None, 3, None, early=False, asides=True))
+        list(chosen(lambda: said, 1, None, 3, None, preceding=False, asides=True))
 
 
 def test_a_session_of_which_nothing_can_be_read_is_not_an_empty_one(tmp_path: Path) -> None:

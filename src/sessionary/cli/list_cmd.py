@@ -20,14 +20,11 @@ from sessionary.workspace import SHORT, Workspace, documents
 from sessionary.workspace.filters import HEALTHS, SORTS, WELL, tokens_of
 from sessionary.workspace.naming import cut_ids
 
-Choose = Callable[..., list[Summary]]
-"""Returns those of some sessions that are to be listed, in order; see `Workspace.list`."""
-
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 """The columns that are left out when the terminal is narrow, in this order."""
 
 _UNREAD = "…"
-"""Stands for what is not known of a session that is not read yet."""
+"""A value that is unknown, since the session is not read yet."""
 
 _BELOW = 4
 """Lines of the screen below the first rows: the progress, and the command."""
@@ -117,11 +114,11 @@ def list_command(
         until=until,
         sort="changed" if sort == "date" else sort,
     )
-    early = None
+    print_known = None
     if output.is_terminal() and not output.is_json():
         rows_first = (limit or output.height()) if sort in ("changed", "date") else 0
-        early = partial(_print_first, workspace, choose, rows_first)
-    found, failure = all_summaries(workspace, early)
+        print_known = partial(_print_first, workspace, choose, rows_first)
+    found, failure = all_summaries(workspace, print_known)
     chosen = choose(summaries=found, failure=failure)
     if output.is_json():
         shown = [one for one in chosen if not (top_level and one.nested)]
@@ -154,7 +151,7 @@ def _print(
     short = workspace.short_ids([one.ref for one in found])
     shown: Iterator[tuple[Summary, int]] = ((one, 0) for one in chosen if not one.nested)
     if all_:
-        from sessionary.workspace.family import below_parents  # here: other lists do not need it
+        from sessionary.workspace.family import below_parents  # here: a plain list does not need it
 
         shown = below_parents(chosen)
     rows = [(one, short[one.ref], depth) for one, depth in islice(shown, limit or None)]
@@ -170,8 +167,10 @@ def _print(
         _print_table(drawn)
 
 
-def _print_first(workspace: Workspace, choose: Choose, limit: int, known: Sequence[Summary]) -> None:
-    """Print the newest sessions that fit on the screen, before all are read: what is not known is open."""
+def _print_first(
+    workspace: Workspace, choose: Callable[..., list[Summary]], limit: int, known: Sequence[Summary]
+) -> None:
+    """Print the newest sessions that fit on the screen, before all are read."""
     try:
         chosen = [one for one in choose(summaries=known) if not one.nested]
     except NotFound:

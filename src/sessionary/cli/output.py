@@ -78,7 +78,7 @@ def raw(stored: bytes, *, end: bytes = b"\n") -> None:
 
 
 def stored(record: bytes) -> None:
-    """A stored record, unchanged; what a terminal would obey is made visible there."""
+    """A stored record, unchanged; on a terminal, control characters are escaped."""
     if is_terminal():
         line(harmless(record.decode("utf-8", "backslashreplace")))
     else:

@@ -93,10 +93,10 @@ class Page:
         self._last = -1
 
     def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
-        """The lines of the messages, in order. Of early ones only the calls matter, for results behind them."""
+        """The lines of the messages, in order. Of preceding ones only the calls are kept, for their results."""
         full = self._full
         for message in messages:
-            if message.early:
+            if message.preceding:
                 if not _apart(message):
                     self._skip(message.message)
                 continue

@@ -126,7 +126,7 @@ def show_command(
         -tail if tail is not None else index or 0,
         around=None if index is None else AROUND if around is None else around,
         turns=turns,
-        early=not (output.is_json() or raw),
+        preceding=not (output.is_json() or raw),
         asides=branches,
         inherited=True,
     )
@@ -178,7 +178,7 @@ def _follow(workspace: Workspace, found: Target, tail: int | None, *, full: bool
         )
     collect_garbage()
     is_page = not (raw or output.wants("jsonl"))
-    messages = workspace.follow(found, -(tail or 0), early=is_page, idle=output.flush)
+    messages = workspace.follow(found, -(tail or 0), preceding=is_page, idle=output.flush)
     if not is_page:
         _print_records(workspace, found, messages, [], raw=raw)
     else:

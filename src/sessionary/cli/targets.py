@@ -138,11 +138,11 @@ class _Reading:
     """Shows how far the sessions are read, by bytes, and before that what is known of them, if it takes long.
 
     Args:
-        early: prints what is known before the reading; then Ctrl-C ends the reading and not the command.
+        print_known: prints what is known before the reading; then Ctrl-C ends the reading and not the command.
     """
 
-    def __init__(self, early: Callable[[Sequence[Summary]], None] | None) -> None:
-        self._early = early
+    def __init__(self, print_known: Callable[[Sequence[Summary]], None] | None) -> None:
+        self._print_known = print_known
         self._known: Sequence[Summary] = ()
         self._begun = time.monotonic()
         self._progress: Progress | None = None
@@ -151,7 +151,7 @@ class _Reading:
         self._known = known
         if total > LONG:
             self._show()
-        what = "reading sessions, Ctrl-C lists them as they are" if self._early else "reading sessions"
+        what = "reading sessions, Ctrl-C lists them as they are" if self._print_known else "reading sessions"
         self._progress = Progress(what, total)
 
     def advance(self, size: int) -> None:
@@ -162,13 +162,13 @@ class _Reading:
 
     def _show(self) -> None:
         """Print once what is known before the reading."""
-        if self._early is not None and self._known:
-            self._early(self._known)
+        if self._print_known is not None and self._known:
+            self._print_known(self._known)
         self._known = ()
 
     def goes_on(self) -> bool:
         self.end()
-        return self._early is not None
+        return self._print_known is not None
 
     def end(self) -> None:
         """Remove the bar."""
@@ -177,19 +177,19 @@ class _Reading:
 
 
 def all_summaries(
-    workspace: Workspace, early: Callable[[Sequence[Summary]], None] | None = None
+    workspace: Workspace, print_known: Callable[[Sequence[Summary]], None] | None = None
 ) -> tuple[list[Summary], StorageFailed | None]:
     """The summary of every session, and the errors of the folders that could not be read.
 
     Args:
         workspace: where to look.
-        early: on a terminal, called with what is known if the reading takes more than a second. Then Ctrl-C ends the
-            reading alone, and the other sessions are `Summary.unread`.
+        print_known: on a terminal, called with what is known if the reading takes more than a second. Then Ctrl-C ends
+            the reading alone, and the other sessions are `Summary.unread`.
     """
     report_missing_archive(workspace)
     if not can_be_drawn():
         return gathered(workspace.summaries())
-    reading = _Reading(early)
+    reading = _Reading(print_known)
     try:
         return gathered(workspace.summaries(reading))
     finally:

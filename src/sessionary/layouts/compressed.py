@@ -26,7 +26,7 @@ def read_compressed(fs: Fs, path: str) -> Iterator[Record | Problem]:
         NotFound: the file does not exist.
         Damaged: the rest of it cannot be decompressed; everything before it was yielded.
     """
-    from sessionary.codec import read_lines  # here, since a list that reads nothing needs it not
+    from sessionary.codec import read_lines  # here: a list that reads nothing does not need it
 
     buffer, line, byte, damage = bytearray(), 1, 0, None
     pieces = decompressed(fs, path)

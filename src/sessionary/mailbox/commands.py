@@ -26,19 +26,19 @@ def command_handler(
 ) -> Handler:
     """A handler for `Mailbox.consume` and `run_inbox` that runs a shell command.
 
-    The message is on its standard input, as JSON. The id of the message, which is the key that identifies a repeated
-    call, and that of the session are in its environment. A JSON object that it prints becomes the result in the log.
-    If it fails, the handler raises CommandFailed, so the message stays pending. An interrupt ends the command.
+    The message is its standard input, as JSON. Its environment has the id of the message, which is the idempotency
+    key, and that of the session. A JSON object that it prints becomes the result in the log. If it fails, the handler
+    raises CommandFailed, so the message stays pending. An interrupt ends the command.
 
     Args:
         command: the command, for the shell.
         session_id: the id of the session.
-        on_output: called with other output of the command, also of one that fails.
+        on_output: called with any other output of the command, and with all output of one that fails.
     """
 
     def run(crumb: Breadcrumb) -> dict[str, Any] | None:
-        surroundings = os.environ | {KEY: crumb.breadcrumb_id, SESSION: session_id}
-        code, printed = _run(command, encode_line(sanitize(crumb_document(crumb))), surroundings)
+        environment = os.environ | {KEY: crumb.breadcrumb_id, SESSION: session_id}
+        code, printed = _run(command, encode_line(sanitize(crumb_document(crumb))), environment)
         result = decode_object(printed) if code == 0 and printed.startswith(b"{") else None
         if printed and result is None and on_output is not None:
             on_output(printed)
@@ -50,16 +50,16 @@ def command_handler(
     return run
 
 
-def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple[int, bytes]:
+def _run(command: str, message: bytes, environment: Mapping[str, str]) -> tuple[int, bytes]:
     """Run a shell command; return its exit code and output. An interrupt ends the command."""
     process: subprocess.Popen[bytes] | None = None
     try:
-        with _undisturbed():  # an interrupt here would leave the command running
+        with _deferred_signals():  # an interrupt here would leave the command running
             process = subprocess.Popen(
-                command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings
+                command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             )
-        printed, _ = process.communicate(message)
-        return process.returncode, printed.strip()
+        output, _ = process.communicate(message)
+        return process.returncode, output.strip()
     except BaseException:
         if process is not None:
             process.kill()
@@ -69,11 +69,11 @@ def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A block in which a request to end is deferred to its end. Only the main thread gets such requests."""
-    came: list[int] = []
+def _deferred_signals() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM to the end of the block. Only the main thread receives signals."""
+    received: list[int] = []
     before = {
-        each: signal.signal(each, lambda number, frame: came.append(number))
+        each: signal.signal(each, lambda number, frame: received.append(number))
         for each in (signal.SIGINT, signal.SIGTERM)
         if threading.current_thread() is threading.main_thread()
     }
@@ -82,5 +82,5 @@ def _undisturbed() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    for number in came:
+    for number in received:
         signal.raise_signal(number)

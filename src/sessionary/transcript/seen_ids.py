@@ -36,7 +36,7 @@ class SeenIds:
         return bytes(self._bits)
 
     def _places(self, name: str) -> list[int]:
-        from hashlib import blake2b  # here, since a list that reads nothing needs it not
+        from hashlib import blake2b  # here: a list that reads nothing does not need it
 
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4 * _PROBES).digest()
         numbers = (int.from_bytes(digest[at : at + 4]) for at in range(0, len(digest), 4))

@@ -49,7 +49,7 @@ class Numbered(Struct, frozen=True):
         message: the message.
         outside: True for one outside of the conversation; its index and turn are those of the next message.
         inherited: True for one of another session, with which this one begins; its index and turn are 0.
-        early: True for one before those that were asked for.
+        preceding: True for one before the first that was asked for, see `Workspace.messages`.
     """
 
     index: int
@@ -57,7 +57,7 @@ class Numbered(Struct, frozen=True):
     message: Message
     outside: bool = False
     inherited: bool = False
-    early: bool = False
+    preceding: bool = False
 
 
 def numbered(read: Iterable[Item], *, asides: bool = False, inherited: bool = False) -> Iterator[Numbered]:

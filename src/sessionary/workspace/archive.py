@@ -39,7 +39,7 @@ from sessionary.workspace.archive_files import head_of, written
 from sessionary.workspace.archive_index import Archived, Choice, key_of, listed, load_choice, save_choice
 from sessionary.workspace.failures import gathered, in_turn, joined
 from sessionary.workspace.filters import is_of_project
-from sessionary.workspace.naming import is_path, is_short_for
+from sessionary.workspace.naming import is_project_path, is_short_for
 from sessionary.workspace.sessions import Sessions
 
 AT_ONCE = 100
@@ -126,12 +126,14 @@ class Archive:
     def choose(
         self, kinds: Iterable[str] = (), projects: Iterable[str] = (), *, replace: bool = False
     ) -> Choice:
-        """Add to what is archived, and remember and create the folder. Without anything to add, the choice stays.
+        """Add kinds and projects to the choice of what is archived; create the folder of the archive.
 
         Args:
             kinds: kinds of sessions; without any, those of all other agents are archived.
             projects: projects, by path or name; without any, those of all projects are.
-            replace: forget what was chosen before.
+            replace: discard the earlier choice.
+
+        Durability: the choice is on disk when this returns. After an error or a crash the earlier choice is complete.
 
         Raises:
             Unsupported: sessions of a kind cannot be archived.
@@ -145,7 +147,7 @@ class Archive:
         usual = self.folder == archive_index.usual_folder()
         choice = Choice(
             tuple(dict.fromkeys((*known.kinds, *kinds))),
-            tuple(dict.fromkeys((*known.projects, *map(_whole, projects)))),
+            tuple(dict.fromkeys((*known.projects, *map(_absolute, projects)))),
             None if usual else self.folder,
         )
         if not usual:  # from now on, a missing folder is an error: its disk is not mounted
@@ -483,9 +485,9 @@ def _place(source: ArchiveLayout, ref: SessionRef, names: dict[str, str]) -> str
     return names.get(ref.locator, ref.locator.removeprefix(f"{source.home}/"))
 
 
-def _whole(project: str) -> str:
-    """A project that is named by a path, by its absolute path: a later run may be in another folder."""
-    return os.path.abspath(os.path.expanduser(project)) if is_path(project) else project
+def _absolute(project: str) -> str:
+    """Make the path of a project absolute, since a later run may be in another folder; leave a name as it is."""
+    return os.path.abspath(os.path.expanduser(project)) if is_project_path(project) else project
 
 
 def _is_chosen(summary: Summary, choice: Choice) -> bool:

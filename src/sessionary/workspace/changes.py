@@ -25,7 +25,7 @@ from sessionary.layouts.changing import Undoable as Change
 from sessionary.layouts.files import LINES, raise_joined
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.workspace.failures import gathered
-from sessionary.workspace.naming import is_path
+from sessionary.workspace.naming import is_project_path
 from sessionary.workspace.sessions import Sessions
 from sessionary.workspace.stores import IN_PROJECTS
 
@@ -127,7 +127,7 @@ def store_of(ref: SessionRef, fs: Fs, operation: str = "change") -> SessionStore
         NotFound: the session does not exist.
         Unsupported: it is of a layout that changes its sessions itself, and lacks this operation.
     """
-    from sessionary.layouts.amplifier.store import store_of as amplifier_store  # reading needs none of it
+    from sessionary.layouts.amplifier.store import store_of as amplifier_store  # reading does not need it
 
     if ref.kind != AmplifierLayout.name:
         raise Unsupported(
@@ -366,7 +366,7 @@ def _has_trashed_folder(fs: Fs, root: str, name: str) -> bool:
 def project_to_move(sessions: Sessions, word: str, fs: Fs) -> tuple[str, str | None]:
     """The project that a word names, and its path, if the word is a path; see `Workspace.plan_move`."""
     path = os.path.abspath(os.path.expanduser(word))
-    if is_path(word):
+    if is_project_path(word):
         for old in dict.fromkeys((path, os.path.realpath(path))):
             if is_folder(fs, f"{sessions.home}/{PROJECTS}/{path_slug(old)}"):
                 return path_slug(old), old

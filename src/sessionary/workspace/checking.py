@@ -1,4 +1,4 @@
-"""The check of one session or file, or of everything below a home."""
+"""Check one session or file, or everything below a home."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sessionary.workspace.workspace import Target, Workspace
 
 
 class Checked(NamedTuple):
-    """What was checked, and its problems.
+    """A session, a file or a place, and the problems that a check found.
 
     Attributes:
         kind: ``session``, ``file``, or ``place``: the home, or a project, with files that belong to no session.
@@ -48,7 +48,7 @@ def check_one(
 
 
 def check_all(workspace: Workspace, *, chain: bool = False, remember: bool = False) -> Iterator[Checked]:
-    """Check every session, then the places of what belongs to none; raises as `check_one`."""
+    """Check every session, then the files that belong to none, by place; raises as `check_one`."""
     for ref in workspace.refs():
         with suppress(NotFound):  # its agent removed it meanwhile
             yield check_one(workspace, ref, chain=chain, remember=remember)

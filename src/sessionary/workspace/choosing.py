@@ -1,4 +1,4 @@
-"""The messages that are asked for: by index, by turn, or around one of them; negative numbers count from the end."""
+"""Select messages of a session by index, by turn, or around one of them; negative numbers count from the end."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def chosen(
     turns: tuple[int, int | None] | None,
     redaction: Redaction | None = None,
     *,
-    early: bool,
+    preceding: bool,
     **shown: bool,
 ) -> Iterator[Numbered]:
-    """The messages that are asked for; see `Workspace.messages`."""
+    """The selected messages; see `Workspace.messages`."""
     if turns is not None:
         found = _of_turns(read, *turns, **shown)
     elif around is not None:
-        found = _around(read, first, around, early=early, **shown)
+        found = _around(read, first, around, preceding=preceding, **shown)
     else:
-        found = between(numbered(read(), **shown), *from_start(read, first, last), early=early)
+        found = between(numbered(read(), **shown), *resolve_indexes(read, first, last), preceding=preceding)
     if redaction is None:
         return found
     return (replace(one, message=redacted_message(one.message, redaction)) for one in found)
 
 
-def from_start(read: Read, first: int, last: int | None = None) -> tuple[int, int | None]:
-    """The indexes, with negative ones counted from the end; one from before the start stays negative."""
+def resolve_indexes(read: Read, first: int, last: int | None = None) -> tuple[int, int | None]:
+    """Resolve negative indexes, which count from the end; one before the start stays negative."""
     if min(first, last or 0) >= 0:
         return first, last
     count = sum(1 for _ in numbered(read()))
@@ -48,29 +48,29 @@ def from_start(read: Read, first: int, last: int | None = None) -> tuple[int, in
 
 
 def between(
-    messages: Iterable[Numbered], first: int, last: int | None = None, *, early: bool
+    messages: Iterable[Numbered], first: int, last: int | None = None, *, preceding: bool
 ) -> Iterator[Numbered]:
-    """The messages from one index to another; with `early` those before them too, marked so."""
+    """The messages from one index to another; with `preceding` also those before them, marked as such."""
     for one in messages:
         if last is not None and one.index > last:
             return
         if one.index >= first:
             yield one
-        elif early:
-            yield replace(one, early=True)
+        elif preceding:
+            yield replace(one, preceding=True)
 
 
-def _around(read: Read, index: int, beside: int, *, early: bool, **shown: bool) -> Iterator[Numbered]:
-    """A message, and so many before and after it. Raises Invalid, before it yields any of them, if it is missing."""
-    wanted, _ = from_start(read, index)
+def _around(read: Read, index: int, beside: int, *, preceding: bool, **shown: bool) -> Iterator[Numbered]:
+    """A message and its neighbours. Raises Invalid before it yields any of them if there is no such message."""
+    wanted, _ = resolve_indexes(read, index)
     count, held = wanted - index, list[Numbered]()  # the number of all messages, if it was needed
     found = numbered(() if wanted < 0 else read(), **shown)
-    for one in between(found, wanted - beside, wanted + beside, early=True):
+    for one in between(found, wanted - beside, wanted + beside, preceding=True):
         if not (one.outside or one.inherited):
             count = one.index + 1
-        if not one.early:
+        if not one.preceding:
             held.append(one)
-        elif early:
+        elif preceding:
             yield one
         if count > wanted:
             yield from held
@@ -89,7 +89,7 @@ def _of_turns(read: Read, first: int, last: int | None, **shown: bool) -> Iterat
         begin = first if first >= 0 else turn + 1 + first
         end = last if last is None or last >= 0 else turn + 1 + last
         if first == last:
-            begin = max(begin, 1)  # what comes before the first turn is turn 0, and not counted from the end
+            begin = max(begin, 1)  # turn 0, before the first turn, is not counted from the end
     found, none = numbered(read(), **shown), True
     for one in found:
         turn = one.turn

@@ -1,4 +1,4 @@
-"""Unreadable folders: all other sessions are read first, then these are reported."""
+"""Folders and sessions that cannot be read: everything else is read first, then they are reported."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Found = TypeVar("Found")
 def readable(
     items: Iterable[Found], problems: Callable[[], Iterable[Problem]], operation: str
 ) -> Iterator[Found]:
-    """What reading a session or a file yields; one that is broken, or something else, is an error and not empty.
+    """Yield the items of a session or a file; raise if it has no message because it is damaged, or something else.
 
     Raises:
-        Corrupt: there is no message, and one of the problems is worse than a note.
+        Corrupt: there is no message, and a problem is worse than a note.
     """
     empty = True
     for one in items:

@@ -56,25 +56,25 @@ def families(summaries: Iterable[Summary]) -> list[Kin]:
 
 
 def kin_of(ref: SessionRef, summaries: Iterable[Summary]) -> Kin | None:
-    """One of some sessions with its descendants; None if it is not among them."""
+    """A session with its descendants among these sessions; None if it is not one of them."""
     return next((one for top in families(summaries) for one, _ in descent(top) if one.ref == ref), None)
 
 
 def with_agents(one: Kin) -> Iterator[Kin]:
-    """A session, and those of its sub-agents and of theirs below it."""
+    """A session, its sub-agents, and their sub-agents in turn."""
     yield one
     for agent in one.agents:
         yield from with_agents(agent)
 
 
 def below_parents(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, int]]:
-    """The sessions in their order with their depths, those of sub-agents behind their parents; without these, last."""
+    """The sessions in their order, each with its depth; those of sub-agents follow their parents, or else come last."""
     tops = sorted(_tops(summaries, forks=False), key=lambda top: top.summary.nested)
     return ((one.summary, len(levels)) for top in tops for one, levels in descent(top))
 
 
 def _tops(summaries: Iterable[Summary], *, forks: bool = True) -> list[Kin]:
-    """The sessions without a parent, each with its descendants; children stand in the order of the sessions."""
+    """The sessions without a parent, each with its descendants; children keep the order of the sessions."""
     kin = [Kin(summary, relation_of(summary)) for summary in summaries]
     by_id: dict[str, list[Kin]] = {}
     for one in kin:

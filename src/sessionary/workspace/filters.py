@@ -13,17 +13,17 @@ from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.ids import path_slug, project_slug
 from sessionary.layouts.clock import believed
 from sessionary.model import Severity, Summary
-from sessionary.workspace.naming import is_path
+from sessionary.workspace.naming import is_project_path
 
 WELL = frozenset({"ok", Severity.note.name})
-"""The healths of sessions that nothing is wrong with."""
+"""The healths of sessions that are not damaged."""
 
 HEALTHS = {
     "ok": WELL,
     "damaged": frozenset(severity.name for severity in Severity) - WELL,
     **{severity.name: frozenset({severity.name}) for severity in Severity},
 }
-"""What sessions are selected by, and the healths that each selects."""
+"""The words that select sessions by health, and the healths that each selects."""
 
 SORTS: dict[str, Callable[[Summary], Any]] = {
     "changed": lambda one: 0,
@@ -51,7 +51,7 @@ class Filter(NamedTuple):
         since: they changed at this time or later.
         until: they changed before.
 
-    An unknown time is only in a range without bounds.
+    A session of unknown time does not match `since` or `until`.
     """
 
     kinds: Collection[str] = ()
@@ -123,7 +123,7 @@ def of_project(summaries: Iterable[Summary], word: str) -> list[Summary]:
     """The sessions of the projects that a word names; see `Workspace.list`. Empty if there are none."""
     found = list(summaries)
     wanted = {word}
-    if is_path(word):
+    if is_project_path(word):
         path = os.path.abspath(os.path.expanduser(word))
         wanted |= {path_slug(path), project_slug(Path(path))}
     exact = [one for one in found if _names(one) & wanted]

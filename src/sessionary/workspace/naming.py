@@ -22,8 +22,8 @@ _RANDOM = (
 )
 
 
-def is_path(word: str) -> bool:
-    """True for a word that names a project by its path, not by the name of its folder."""
+def is_project_path(word: str) -> bool:
+    """True for a word that names a project by a path, not by the name of its folder of sessions."""
     return os.sep in word or word.startswith((".", "~"))
 
 

@@ -31,7 +31,7 @@ from sessionary.workspace.archive_view import ArchiveView
 from sessionary.workspace.failures import ending_in, gathered, in_turn
 from sessionary.workspace.filters import of_project, projects_of
 from sessionary.workspace.labels import Label, Labels, labelled, with_label
-from sessionary.workspace.naming import is_path, is_short_for, short_ids
+from sessionary.workspace.naming import is_project_path, is_short_for, short_ids
 from sessionary.workspace.seen import Seen
 from sessionary.workspace.stores import IN_PROJECTS, has_sessions, layout_in, sync_layout_in
 from sessionary.xdg import cache_folder
@@ -473,7 +473,7 @@ class Sessions:
         """
         slugs = {ref.project for ref in refs if ref.project is not None}
         wanted = {word}
-        if is_path(word):
+        if is_project_path(word):
             wanted.add(project_slug(os.path.expanduser(word)))
         end = "-" + word.casefold().strip("-")
         found = slugs & wanted or {slug for slug in slugs if slug.casefold().endswith(end)}
@@ -490,11 +490,11 @@ class Sessions:
         Args:
             word: the path of a project, the name of its folder of sessions, or the end of one of both.
             summaries: the sessions.
-            failure: why some are not among them.
+            failure: the error that left sessions out of `summaries`.
 
         Raises:
             NotFound: no session is of such a project.
-            StorageFailed: `failure`, if that hides such a session.
+            StorageFailed: `failure`, if there is one and no session matches.
         """
         some = list(summaries)
         found = of_project(some, word)

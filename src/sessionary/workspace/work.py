@@ -17,8 +17,8 @@ Owned = list[tuple[Breadcrumb, WorkSession]]
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A session with everything recorded about it.
+class Details:
+    """A work session, and what is recorded about it.
 
     Attributes:
         crumbs: its breadcrumbs, oldest first.
@@ -34,8 +34,8 @@ class Whole:
     problems: list[Problem]
 
 
-def look_at(store: WorkStore, word: str) -> Whole:
-    """The session that a word names, with everything recorded about it."""
+def details_of(store: WorkStore, word: str) -> Details:
+    """The session that a word names, and what is recorded about it; raises as `WorkStore.find`."""
     session = store.find(word)
     name = session.session_id
     found, scan, folder = store.breadcrumbs(name), store.scan(), store.folder(name)
@@ -43,7 +43,7 @@ def look_at(store: WorkStore, word: str) -> Whole:
     statuses = statuses_of(folder)
     delivery = [problem for status in statuses for problem in status.problems]
     problems = list(dict.fromkeys([*found.problems, *unseen, *delivery]))
-    return Whole(session, folder, found.breadcrumbs, scan.children(name), statuses, problems)
+    return Details(session, folder, found.breadcrumbs, scan.children(name), statuses, problems)
 
 
 def family_of(store: WorkStore, top: WorkSession, *, below: bool) -> tuple[list[WorkSession], list[Problem]]:

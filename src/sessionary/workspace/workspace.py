@@ -97,9 +97,9 @@ class Workspace(Sessions):
         summaries: Iterable[Summary] | None = None,
         failure: StorageFailed | None = None,
     ) -> builtins.list[Summary]:
-        """Return the summary of every session, the newest first; sub-agents' sessions included.
+        """Return the summaries of the sessions that match, the newest first; those of sub-agents included.
 
-        Only sessions that changed since the last list are read. A session that is damaged is listed with its problems.
+        Only sessions that changed since the last list are read. A damaged session is listed with its problems.
 
         Args:
             kind: only sessions of this kind, or of one of these, see `KINDS`.
@@ -107,21 +107,21 @@ class Workspace(Sessions):
             model: only sessions in which a model with this text in its name wrote.
             branch: only sessions on this git branch.
             health: only sessions of this health, or of one of these. ``ok`` includes sessions with a note; ``damaged``
-                stands for all other healths.
+                selects all other healths.
             tag: only sessions with this tag, or with all of these.
             starred: only sessions with a star.
-            since: only sessions that changed at this time or later; needs a time zone. The time must be known.
+            since: only sessions that changed at this time or later; needs a time zone. Omits unknown times.
             until: only sessions that changed before, likewise.
             sort: ``changed``, or ``created``, ``size``, ``tokens``, ``messages``, ``turns`` (largest and newest first),
                 ``title``, ``project`` (from A to Z); the newest of equals first.
             summaries: choose from these; None for all sessions.
-            failure: why some are not among `summaries`.
+            failure: the error that left sessions out of `summaries`, see `gathered`.
 
         Raises:
             Invalid: no such kind, health or order.
             NotFound: no project matches.
-            StorageFailed: a folder cannot be read; `summaries` yields all others first. Or `failure`: no project
-                matches, and one may be there.
+            StorageFailed: a folder cannot be read; `summaries` yields all others first. Or `failure`, if no
+                project matches.
         """
         kinds, healths, tags = map(_several, (kind, health, tag))
         require_known("kind", kinds, KINDS)
@@ -163,7 +163,7 @@ class Workspace(Sessions):
         *,
         around: int | None = None,
         turns: tuple[int, int | None] | None = None,
-        early: bool = False,
+        preceding: bool = False,
         asides: bool = False,
         inherited: bool = False,
         redaction: Redaction | None = None,
@@ -176,17 +176,18 @@ class Workspace(Sessions):
             target: the session, or the file.
             first: the first index.
             last: the last index; None for all.
-            around: `first` is the index of one message; so many before and after it are yielded too.
-            turns: instead, the first turn, and the last one or None; turn 0 is what comes before the first turn.
-            early: also yield the messages before `first`, marked so: later results may belong to their calls.
-            asides: the messages outside of the conversation too.
-            inherited: those of another session too, with which this one begins.
+            around: the number of messages to yield before and after the one with index `first`.
+            turns: the first and the last turn, None for the end; instead of `first` and `last`. Turn 0 is what comes
+                before the first turn.
+            preceding: also yield the messages before `first`, marked as such: later results may belong to their calls.
+            asides: also yield the messages outside of the conversation.
+            inherited: also yield the messages of another session, with which this one begins.
             redaction: apply these rules to each text, see `secret_rules`.
 
         Raises:
-            Invalid: the one message, or the turns, do not exist.
-            Corrupt: none can be read, and that is worse than a note.
-            NotFound: it is gone.
+            Invalid: there is no such message (with `around`), or no such turn.
+            Corrupt: no message can be read, because of a problem that is worse than a note.
+            NotFound: the session or file is gone.
             StorageFailed: it cannot be read.
         """
         from sessionary.workspace.choosing import chosen
@@ -198,14 +199,14 @@ class Workspace(Sessions):
             return readable(self.read(target), problems, "show")
 
         shown = {"asides": asides, "inherited": inherited}
-        return chosen(read, first, last, around, turns, redaction, early=early, **shown)
+        return chosen(read, first, last, around, turns, redaction, preceding=preceding, **shown)
 
     def follow(
         self,
         ref: SessionRef,
         first: int = 0,
         *,
-        early: bool = False,
+        preceding: bool = False,
         interval: float = 1.0,
         stop: Callable[[], bool] | threading.Event | None = None,
         idle: Callable[[], object] = lambda: None,
@@ -217,7 +218,7 @@ class Workspace(Sessions):
 
         Args:
             ref: the session.
-            first, early: as in `messages`; negative numbers count from the present end.
+            first, preceding: as in `messages`; negative numbers count from the present end.
             interval: seconds between two looks where no event of the file system announces a change.
             stop: ends the iteration when it is set, or returns True.
             idle: called whenever everything was yielded, before a wait.
@@ -226,11 +227,11 @@ class Workspace(Sessions):
             NotFound: it is gone.
             StorageFailed: it cannot be read.
         """
-        from sessionary.workspace.choosing import between, from_start
+        from sessionary.workspace.choosing import between, resolve_indexes
         from sessionary.workspace.following import follow
 
         found = follow(self.layout_of(ref), ref, self._fs, interval=interval, stop=stop, idle=idle)
-        return between(found, *from_start(lambda: self.read(ref), first), early=early)
+        return between(found, *resolve_indexes(lambda: self.read(ref), first), preceding=preceding)
 
     def raw(self, target: Target, place: Place) -> bytes:
         """The bytes of the stored record at the place of a message, with keys of encryption masked.
@@ -873,7 +874,10 @@ class Workspace(Sessions):
         return layout.move_to_trash(ref, datetime.now(UTC))
 
     def trashed(self, before: datetime | None = None) -> Iterator[Trashed]:
-        """The sessions in the trash of all projects, or those that were moved there earlier; the last one first.
+        """The sessions in the trash of all projects, the last one first.
+
+        Args:
+            before: only those that were moved there before this time, which needs a time zone.
 
         Raises:
             StorageFailed: a trash cannot be read; after all others.

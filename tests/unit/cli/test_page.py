@@ -148,7 +148,7 @@ def test_other_speakers_are_named() -> None:
 def test_what_comes_before_the_first_message_shown_is_not_rendered() -> None:
     unread = Message("assistant", AGENT, (Text(cast(str, 7)), ToolCall("t", "bash", {"command": "make"})))
     answer = Message("tool", TOOL, (ToolResult("t", "done"),))
-    messages = [Numbered(0, 0, unread, early=True), Numbered(1, 0, answer)]
+    messages = [Numbered(0, 0, unread, preceding=True), Numbered(1, 0, answer)]
     assert list(Page(80, full=False, now=NOW).lines(messages)) == ["▸ bash  make", "  │ done"]
 
 

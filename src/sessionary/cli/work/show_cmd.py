@@ -55,23 +55,23 @@ def show_command(
     """
     if all_ and tail is not None:
         raise click.UsageError("--all and --tail exclude each other")
-    whole = work.look_at(store, session)
+    details = work.details_of(store, session)
     if export_json is not None:
-        _export(export_json, encode_document(sanitize(_as_object(whole))))
+        _export(export_json, encode_document(sanitize(_as_object(details))))
     if export_md is not None:
-        _export(export_md, "\n".join([*_report(whole), ""]).encode("utf-8", "backslashreplace"))
-    return show(whole, None if all_ else LAST if tail is None else tail)
+        _export(export_md, "\n".join([*_report(details), ""]).encode("utf-8", "backslashreplace"))
+    return show(details, None if all_ else LAST if tail is None else tail)
 
 
-def show(whole: work.Whole, last: int | None = LAST) -> int:
+def show(details: work.Details, last: int | None = LAST) -> int:
     """Print a session, with its last breadcrumbs; return the exit code."""
     if output.is_json():
         output.value(
-            _as_object(whole)
+            _as_object(details)
             | {
-                "path": whole.folder,
-                "consumers": [render.consumer_object(status) for status in whole.consumers],
-                "problems": [problem.as_dict() for problem in whole.problems],
+                "path": details.folder,
+                "consumers": [render.consumer_object(status) for status in details.consumers],
+                "problems": [problem.as_dict() for problem in details.problems],
             }
         )
     else:
@@ -79,22 +79,22 @@ def show(whole: work.Whole, last: int | None = LAST) -> int:
         with output.paged():
             output.lines(
                 line if room is None or line.startswith("\x1b") else fit(line, room)
-                for line in _page(whole, last)
+                for line in _page(details, last)
             )
-    return places.print_problems(whole.problems)
+    return places.print_problems(details.problems)
 
 
-def _as_object(whole: work.Whole) -> dict[str, Any]:
+def _as_object(details: work.Details) -> dict[str, Any]:
     """The JSON document of the original: the session's own keys, its breadcrumbs, statistics, and children."""
-    return document_of(whole.session) | {
-        "breadcrumbs": [crumb_document(crumb) for crumb in whole.crumbs],
-        "statistics": statistics(whole.crumbs),
-        "child_sessions": [document_of(child) for child in whole.children],
+    return document_of(details.session) | {
+        "breadcrumbs": [crumb_document(crumb) for crumb in details.crumbs],
+        "statistics": statistics(details.crumbs),
+        "child_sessions": [document_of(child) for child in details.children],
     }
 
 
-def _page(whole: work.Whole, last: int | None) -> Iterator[str]:
-    session, rule = whole.session, "═" * output.width()
+def _page(details: work.Details, last: int | None) -> Iterator[str]:
+    session, rule = details.session, "═" * output.width()
     yield rule
     yield output.paint(f"Session: {one_line(session.session_id)}", "bold")
     yield rule
@@ -123,17 +123,17 @@ def _page(whole: work.Whole, last: int | None) -> Iterator[str]:
     yield from _block("Child Sessions:", (
         f"- {render.sign(child)} {one_line(child.session_id)} "
         f"({one_line(child.session_type)}: {render.label(child)}) [{one_line(child.status)}]"
-        for child in whole.children
+        for child in details.children
     ))  # fmt: skip
     yield "Breadcrumbs:"
-    yield f"  Total: {len(whole.crumbs)}"
-    shown = whole.crumbs if last is None else whole.crumbs[-last:] if last else []
+    yield f"  Total: {len(details.crumbs)}"
+    shown = details.crumbs if last is None else details.crumbs[-last:] if last else []
     if shown:
         yield "  Latest:"
         yield from (f"    - {_short(crumb)}" for crumb in reversed(shown))
     yield ""
-    yield from _block("Mailbox:", render.consumers(whole.consumers))
-    sums = statistics(whole.crumbs)
+    yield from _block("Mailbox:", render.consumers(details.consumers))
+    sums = statistics(details.crumbs)
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
     used = {"Total Tokens": f"{given + taken:,} (input: {given:,}, output: {taken:,})"}
     yield "Statistics:"
@@ -180,9 +180,9 @@ def _export(path: str, data: bytes) -> None:
     output.aside(f"Session exported to {one_line(path)}")
 
 
-def _report(whole: work.Whole) -> Iterator[str]:
+def _report(details: work.Details) -> Iterator[str]:
     """The Markdown report, with texts cut to a preview."""
-    session = whole.session
+    session = details.session
     yield f"# Session Report: {one_line(session.session_id)}"
     yield ""
     yield "## Session Information"
@@ -197,13 +197,13 @@ def _report(whole: work.Whole) -> Iterator[str]:
     if session.related_entity:
         yield "## Related Entities"
         yield from _items({key: str(text) for key, text in session.related_entity.items()})
-    sums = statistics(whole.crumbs)
+    sums = statistics(details.crumbs)
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
     used = {"Total Input Tokens": f"{given:,}", "Total Output Tokens": f"{taken:,}"}
     yield "## Statistics"
     yield from _items(render.figures(sums, used))
     yield "## Breadcrumbs"
-    for number, crumb in enumerate(whole.crumbs, 1):
+    for number, crumb in enumerate(details.crumbs, 1):
         yield f"### Breadcrumb {number}: {one_line(crumb.timestamp)}"
         yield from _items({
             "Model": crumb.model_used,

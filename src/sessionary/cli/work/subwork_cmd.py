@@ -76,7 +76,7 @@ def list_command(parent: str, store: WorkStore) -> int:
 @options.json_result
 def show_command(child: str, store: WorkStore) -> int:
     """Show sub-work with its result."""
-    return show_cmd.show(work.look_at(store, child))
+    return show_cmd.show(work.details_of(store, child))
 
 
 @command(

@@ -25,7 +25,7 @@ from sessionary.model import Fact, Header, Message, Place, Problem, SessionRef, 
 from sessionary.transcript.branches import Node
 
 if TYPE_CHECKING:
-    from sessionary.layouts.agents.claude_code_forks import Elsewhere
+    from sessionary.layouts.agents.claude_code_forks import RepeatedResponses
     from sessionary.layouts.agents.log_check import LogCheck
     from sessionary.transcript.fold import Fold
 
@@ -159,19 +159,19 @@ class ClaudeCodeLayout(LogLayout):
         """A record as a message."""
         from sessionary.layouts.agents.claude_code_records import message_of_record
 
-        return message_of_record  # loaded once: a list that reads nothing needs it not
+        return message_of_record  # loaded once: a list that reads nothing does not need it
 
     def _is_copied(self, ref: SessionRef, record: dict[str, Any], response: str | None) -> bool:
         """True for a record that another session holds too, which counts its usage."""
         if not _FORKED.isdisjoint(record) and copied_from(self._fs, ref, record) is not None:
             return True
-        return record.get("sessionKind") == "bg" and self._elsewhere.has(ref.locator, response)
+        return record.get("sessionKind") == "bg" and self._repeated.has(ref.locator, response)
 
     @cached_property
-    def _elsewhere(self) -> Elsewhere:
-        from sessionary.layouts.agents.claude_code_forks import Elsewhere  # few sessions need it
+    def _repeated(self) -> RepeatedResponses:
+        from sessionary.layouts.agents.claude_code_forks import RepeatedResponses  # few sessions need it
 
-        return Elsewhere(self._fs)
+        return RepeatedResponses(self._fs)
 
 
 def facts_of_record(record: dict[str, Any], known: Memory) -> list[Fact]:

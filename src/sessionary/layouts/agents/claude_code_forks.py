@@ -21,8 +21,8 @@ _UUID = re.compile(rb'"uuid": ?"([^"]+)"')
 _MARK = re.compile(rb'"sessionKind": ?"bg"')
 
 
-class Elsewhere:
-    """The responses that the last session in the background repeats, by its path and the time of its folder."""
+class RepeatedResponses:
+    """The responses that background sessions repeat from other files; those of the last session are cached."""
 
     def __init__(self, fs: Fs) -> None:
         self._fs = fs
@@ -30,7 +30,7 @@ class Elsewhere:
         self._known: frozenset[str] = frozenset()
 
     def has(self, path: str, response: str | None) -> bool:
-        """True for a response that a session in the background repeats from the file that it was moved from."""
+        """True for a response that the file of a background session repeats from the file that it was moved from."""
         try:
             asked = (path, self._fs.stat(os.path.dirname(path)).st_mtime)
         except OSError:

@@ -192,7 +192,7 @@ class CodexLayout(AgentLayout):
 
     def opening(self, ref: SessionRef) -> Iterator[Fact]:
         """The facts of its first record."""
-        from sessionary.layouts.agents.codex_shapes import facts_of_session  # a plain list needs it not
+        from sessionary.layouts.agents.codex_shapes import facts_of_session  # a plain list does not need it
 
         yield from facts_of_session(self._meta(self._present(ref.locator)))
 
@@ -248,7 +248,7 @@ class CodexLayout(AgentLayout):
         return self._is_compressed(path) or may_hold(self._fs, path, may_match)
 
     def _items(self, ref: SessionRef, after: Cursor | None) -> Iterator[Item]:
-        from sessionary.layouts.agents.codex_page import Page, state_of  # a plain list needs it not
+        from sessionary.layouts.agents.codex_page import Page, state_of  # a plain list does not need it
 
         state = None if after is None else state_of(after)
         if state is not None and self._goes_on(ref.locator, state):

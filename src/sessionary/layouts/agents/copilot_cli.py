@@ -108,7 +108,7 @@ class _Events:
         number, self._number = self._number, self._number + 1
         name = text_or_none(record.get("id"))
         if name:
-            from sessionary.codec.seen import digest_of  # here, since a list that reads nothing needs it not
+            from sessionary.codec.seen import digest_of  # here: a list that reads nothing does not need it
 
             if (digest := digest_of(name)) in self._recent:
                 return Verdict.COPY
@@ -238,7 +238,7 @@ class CopilotCliLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message | UsageEvent]:
-        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
+        from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
         kind, data = text_or_none(record.get("type")), object_of(record.get("data"))
         empty = Message(

@@ -351,7 +351,7 @@ class CursorLayout(LogLayout):
         return masked_bytes(data)
 
     def header(self, ref: SessionRef, fold: Fold) -> Header:
-        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
+        from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
         path, name = _row_of(ref.locator)
         if not name:

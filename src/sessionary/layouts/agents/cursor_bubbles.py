@@ -47,7 +47,7 @@ def messages_of_bubble(
         model: the model of the session, if the bubble names none.
         diff: the change of a file that it refers to; None without.
     """
-    from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs none of it
+    from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
     stated = (
         bubble.get("createdAt"),

@@ -98,7 +98,7 @@ def messages_of(
         model: the model, if the record does not name it.
         paired: False where results are not stored, so that no call waits for one.
     """
-    from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs none of it
+    from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
     body = record["message"] if isinstance(record.get("message"), dict) else record
     role, content = text_or_none(record.get("role")) or text_or_none(body.get("role")), body.get("content")

@@ -51,6 +51,6 @@ def cost_of(value: Any) -> float | None:
 
 def decoded(value: Any) -> Any:
     """As `decode_if_json`."""
-    from sessionary.codec.decode import decode_if_json  # here, since a list that reads nothing needs it not
+    from sessionary.codec.decode import decode_if_json  # here: a list that reads nothing does not need it
 
     return decode_if_json(value)

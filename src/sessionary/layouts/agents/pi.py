@@ -112,7 +112,7 @@ class PiLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message]:
-        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
+        from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
         kind, inner = text_or_none(record.get("type")), record.get("message")
         if kind in _NO_MESSAGES:

@@ -125,7 +125,7 @@ class QwenLayout(LogLayout):
     def _messages(
         self, ref: SessionRef, record: dict[str, Any], place: Place, memory: Memory
     ) -> Iterator[Message]:
-        from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs it not
+        from sessionary.codec.times import parse_time  # here: a list that reads nothing does not need it
 
         kind, subtype = text_or_none(record.get("type")), text_or_none(record.get("subtype"))
         time, name = parse_time(record.get("timestamp")), text_or_none(record.get("uuid"))

@@ -181,7 +181,7 @@ class AgentLayout:
 
     def _problems(self, ref: SessionRef) -> Iterator[Problem]:
         """The problems of its summary."""
-        from sessionary.layouts.summary import summarize  # here, since a list that reads nothing needs it not
+        from sessionary.layouts.summary import summarize  # here: a list that reads nothing does not need it
 
         idle_since = datetime.fromtimestamp(self._now() - BUSY, UTC)
         yield from summarize(self, ref, idle_since=idle_since).summary.problems

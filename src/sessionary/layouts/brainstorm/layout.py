@@ -193,7 +193,7 @@ class BrainstormLayout:
         yield from summary_of(self, ref).problems
 
     def refused(self, ref: SessionRef) -> frozenset[str]:
-        from sessionary.layouts.brainstorm import changes  # here and below: reading needs none of it
+        from sessionary.layouts.brainstorm import changes  # here and below: reading does not need it
 
         return changes.refused(self._fs, ref)
 

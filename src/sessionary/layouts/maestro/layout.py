@@ -196,7 +196,7 @@ class MaestroLayout:
                         yield Part(name, file.path, PartKind.DOCUMENT, size)
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.summary import summary_of  # here, since a plain list needs it not
+        from sessionary.layouts.summary import summary_of  # here: a plain list does not need it
 
         yield from summary_of(self, ref).problems
         boxes = self._boxes(ref)

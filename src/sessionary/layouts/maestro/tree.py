@@ -70,7 +70,7 @@ def ordered(sessions: Iterable[WorkSession], order: str, *, reverse: bool = Fals
 
 
 def prune(top: Node, status: str | None, depth: int | None) -> bool:
-    """Remove the sessions of another status without one of it below, and those that are deeper; False if none is left.
+    """Keep sessions of this status, their ancestors, and nothing deeper than `depth`; return False if none is left.
 
     Without recursion: files may form a chain of a hundred thousand sessions.
     """

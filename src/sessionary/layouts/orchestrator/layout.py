@@ -194,7 +194,7 @@ class FeatureLayout:
 
         Durability: as `FeatureStore.set_name`.
         """
-        from sessionary.layouts.orchestrator.store import FeatureStore  # here, since reading needs none of it
+        from sessionary.layouts.orchestrator.store import FeatureStore  # here: reading does not need it
 
         store = FeatureStore.with_fs(self._fs, os.path.dirname(ref.locator))
         before = store.set_name(ref.session_id, (name and " ".join(name.split())) or ref.session_id)
