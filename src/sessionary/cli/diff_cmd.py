@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import click
@@ -10,14 +9,11 @@ import click
 from sessionary.cli import completing, formatting, homes, options, output, table
 from sessionary.cli.lazy import command
 from sessionary.cli.spending_tables import cost_text
-from sessionary.cli.targets import session as named
+from sessionary.cli.targets import session, with_number
 from sessionary.cli.text import fit, one_line
-from sessionary.errors import NotFound
-from sessionary.model import SessionRef
-from sessionary.workspace import Workspace, documents
+from sessionary.workspace import documents
 from sessionary.workspace.comparing import Comparison, Side
 
-_BRANCH = re.compile(r"(.+)@(\d{1,9})", re.DOTALL)
 _SHOWN = 20
 
 
@@ -39,8 +35,8 @@ def diff_command(a: str, b: str) -> int:
     Tokens of a session include all its branches.
     """
     workspace = homes.workspace()
-    (one, branch), (other, left) = _resolved(workspace, a), _resolved(workspace, b)
-    found = workspace.diff(one, other, branch=branch, other_branch=left)
+    (one, branch), (other, left) = (with_number(session, workspace, word, "@") for word in (a, b))
+    found = workspace.diff(one, other, branch=branch or 0, other_branch=left or 0)
     document = documents.of_comparison(found)
     if output.is_json():
         output.value(document)
@@ -60,17 +56,6 @@ def diff_command(a: str, b: str) -> int:
             left_out = formatting.count(len(counts) - _SHOWN, f"more {what}")
             output.line(f"… {left_out}: --json lists all")
     return 0
-
-
-def _resolved(workspace: Workspace, word: str) -> tuple[SessionRef, int]:
-    """The session that a word names, and the branch of it."""
-    try:
-        return named(workspace, word), 0  # first, since an id may end like that
-    except NotFound:
-        match = _BRANCH.fullmatch(word)
-        if match is None:
-            raise
-    return named(workspace, match[1]), int(match[2])
 
 
 Row = tuple[str, str, str]

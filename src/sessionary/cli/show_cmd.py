@@ -15,9 +15,9 @@ import click
 from sessionary.cli import collect_garbage, completing, formatting, homes, options, output
 from sessionary.cli.lazy import command
 from sessionary.cli.page import Page
-from sessionary.cli.targets import names_of, resolve
+from sessionary.cli.targets import names_of, resolve, with_number
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
-from sessionary.errors import Invalid, NotFound
+from sessionary.errors import Invalid
 from sessionary.model import Problem, Severity, Summary
 from sessionary.transcript.typed import Numbered
 from sessionary.workspace import Target, Workspace, documents
@@ -27,7 +27,6 @@ LARGE = 8 << 20
 """Bytes of a session that take more than a tenth of a second to read."""
 
 _TURNS = re.compile(r"(-?\d+)|(-?\d+)?\.\.(-?\d+)?")
-_LOCATOR = re.compile(r"(.+):(\d{1,12})", re.DOTALL)
 
 Turns = tuple[int, int | None]
 
@@ -108,7 +107,7 @@ def show_command(
     With --raw, a record that holds several messages is printed once; only encryption keys are masked.
     """
     workspace = homes.workspace()
-    found, index = _resolved(workspace, target)
+    found, index = with_number(resolve, workspace, target, ":")
     if index is None and around is not None:
         raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
@@ -195,21 +194,6 @@ def _print_raw(workspace: Workspace, found: Target, messages: Iterable[Numbered]
             continue
         before = place
         output.stored(workspace.raw(found, place))
-
-
-def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
-    """Resolve a word to a session or file, and to a message if it ends with an index.
-
-    Raises:
-        NotFound: there is nothing of that name.
-    """
-    try:
-        return resolve(workspace, target), None  # first, since an id may end like that
-    except NotFound:
-        match = _LOCATOR.fullmatch(target)
-        if match is None:
-            raise
-    return resolve(workspace, match[1]), int(match[2])
 
 
 def _print(head: Iterator[str], page: Iterator[str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sessionary.cli import last_list, options, output
 from sessionary.cli.progress import PATIENCE, Progress, can_be_drawn
@@ -18,6 +19,8 @@ from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Target, Workspace, gathered, is_home
+
+Found = TypeVar("Found")
 
 NONE_YET = "No sessions yet: `sessionary doctor` shows which folders were searched."
 
@@ -67,6 +70,19 @@ def session(workspace: Workspace, word: str) -> SessionRef:
     if isinstance(found, Path):
         raise Invalid(f"{word} is a file", path=found, hint="name a session, or the folder of one")
     return found
+
+
+def with_number(
+    find: Callable[[Workspace, str], Found], workspace: Workspace, word: str, sign: str
+) -> tuple[Found, int | None]:
+    """What a word names, and the number after a sign at its end, as in ID:INDEX. Raises as `find`."""
+    try:
+        return find(workspace, word), None  # first, since an id may end like that
+    except NotFound:
+        match = re.fullmatch(rf"(.+){sign}(\d{{1,12}})", word, re.DOTALL)
+        if match is None:
+            raise
+    return find(workspace, match[1]), int(match[2])
 
 
 class Named(NamedTuple):
