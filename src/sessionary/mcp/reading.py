@@ -183,8 +183,8 @@ class Reading:
         """Read the messages of a session, in order, as many as fit; the answer says how to get the next ones.
 
         session: its id, the beginning of that, its name, or latest. first, last: indexes of messages, from 0;
-        negative ones count from the end. Long texts are cut, unless first and last name one message. text_from:
-        leave out so many characters of each long text, to go on reading a message that is larger than an answer.
+        negative ones count from the end. Long texts are cut, unless first and last name one message. text_from: the
+        number of characters of each long text to skip, to continue a message that is larger than an answer.
         """
         tokens = answers.room(max_tokens)
         call = self._call()

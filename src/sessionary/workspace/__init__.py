@@ -1,23 +1,33 @@
 """The operations on sessions of every kind: values in, values out. The command line, servers and scripts call this.
 
 workspace   `Workspace`: one method for each operation
-sessions    `Sessions`: which sessions there are, and which of them a name means
-naming      short ids
-changes     the operations that change sessions; the trash, and what can be undone
-filters     which sessions a list is to have; which project a session belongs to
-choosing    which messages of a session are asked for
+sessions    `Sessions`: find all sessions, or the one that a name means
+stores      the kinds of sessions, and which of them a project has; `naming` has short ids
+failures    folders and sessions that cannot be read
+
+Read:
+filters     select and sort sessions; which project a session belongs to
+choosing    select messages of a session; `following` yields new ones
+stored      records as they are stored; `excerpts` shows the bytes around a damaged place
 searching   hits, and which sessions are searched
 family      parents and children
+comparing   two sessions, or branches of one
+stats       totals; `tool_times` has the durations of tools
+spending    tokens and cost of messages; `prices` has the prices, `costs` reads event logs
+checking    check one session, or everything below a home; `chain_heads` remembers the ends of hash chains
+doctor      the state of each agent, and what it will delete soon
+opening     the command that continues a session in its agent
 documents   values as JSON objects
-spending    tokens and cost of messages; `prices` has the prices
-costs       tokens and cost from event logs
-tool_times  how long the tools of a session took
-syncing     the remote, and the local sessions that are compared with it; `sync_setup`, `sync_projects`, `sync_watch`
-conflicts   sessions and files in two versions, and the choice of one
+
+Write:
+changes     the operations that change sessions; the trash, and what can be undone
+labels      names, tags and stars; `seen` has when sessions were last open; both are a `user_file`
+mended_copy a repaired copy of a session that only its agent may write
+exporting   one file in a format; `bundling` writes a folder of sessions, `imports` reads exports of other services
+archive     copies of sessions; `archive_files` and `archive_index` are its data, `archive_view` shows what only it has
 work        work sessions with those below them, and their breadcrumbs
-failures    folders that cannot be read
-labels      names, tags and stars; `seen` has when sessions were last open; `user_file` is what both are kept in
-stores      the kinds of sessions, and which of them a project has
+syncing     the remote, and the local sessions compared with it; `sync_setup`, `sync_projects`, `sync_watch`
+conflicts   sessions and files in two versions, and the choice of one
 """
 
 from sessionary.layouts.changing import Trashed
