@@ -180,7 +180,7 @@ def export_of(
     redaction = rules_of(families, marks, rules, fs) if redact else kept_rules(marks)
     report = Report(name, redaction.text, masked=marks.counts)
     steps = counted(
-        _steps(reader, target, top, 0, report, reader.prices()),
+        _steps(reader, target, top, report, reader.prices()),
         report,
         whole_results=form.whole_results,
         outside=branches,
@@ -236,19 +236,25 @@ def rules_of(families: Iterable[Kin], marks: Placeholders, rules: Path | None, f
     return Redaction({**personal, **own, **ALWAYS}, mark=marks)
 
 
-def _steps(
-    reader: Reader, target: Target, kin: Kin | None, depth: int, report: Report, prices: Prices
-) -> Steps:
-    """The steps of a session, and below it those of its sub-agents."""
-    yield _begin(reader, target, None if kin is None else kin.summary, depth, prices)
-    yield from _talk(reader.read(target))
-    for one in [] if kin is None else kin.agents:
+def _steps(reader: Reader, target: Target, top: Kin | None, report: Report, prices: Prices) -> Steps:
+    """The steps of a session, and below it those of its sub-agents. Without recursion, as `with_agents`."""
+    todo: list[tuple[Target, Kin | None, int] | End] = [(target, top, 0)]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, End):
+            yield one
+            continue
+        place, kin, depth = one
+        todo.append(End(depth))
         try:
-            yield from _steps(reader, one.ref, one, depth + 1, report, prices)
+            yield _begin(reader, place, None if kin is None else kin.summary, depth, prices)
+            yield from _talk(reader.read(place))
         except (NotFound, StorageFailed):
-            report.lose(SESSION, one.ref.kind, Place(one.ref.locator))
-            yield End(depth + 1)
-    yield End(depth)
+            if kin is None or depth == 0:
+                raise
+            report.lose(SESSION, kin.ref.kind, Place(kin.ref.locator))
+            continue
+        todo += [(agent.ref, agent, depth + 1) for agent in reversed([] if kin is None else kin.agents)]
 
 
 def _begin(reader: Reader, target: Target, summary: Summary | None, depth: int, prices: Prices) -> Begin:

@@ -60,11 +60,13 @@ def kin_of(ref: SessionRef, summaries: Iterable[Summary]) -> Kin | None:
     return next((one for top in families(summaries) for one, _ in descent(top) if one.ref == ref), None)
 
 
-def with_agents(one: Kin) -> Iterator[Kin]:
-    """A session, its sub-agents, and their sub-agents in turn."""
-    yield one
-    for agent in one.agents:
-        yield from with_agents(agent)
+def with_agents(top: Kin) -> Iterator[Kin]:
+    """A session, its sub-agents, and their sub-agents in turn. Without recursion: files may form a long chain."""
+    todo = [top]
+    while todo:
+        one = todo.pop()
+        yield one
+        todo += reversed(one.agents)
 
 
 def below_parents(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, int]]:

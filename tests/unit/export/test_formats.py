@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,21 @@ def test_a_line_of_jsonl_is_a_message_with_its_session(talk: Talk) -> None:
     assert lines[0]["session"] == document["session"]
     assert lines[-1]["session"] == document["subagents"][0]["session"]
     assert lines[-1]["session"]["parent"] == ID
+
+
+def test_a_chain_of_sub_agents_that_is_longer_than_the_stack_is_exported(tmp_path: Path) -> None:
+    home = tmp_path / ".amplifier"
+    chain = ["top", *(f"{number:016x}-{number:016x}_agent" for number in range(sys.getrecursionlimit()))]
+    for session_id, parent in zip(chain, [None, *chain], strict=False):
+        folder = home / "projects" / "-w" / "sessions" / session_id
+        folder.mkdir(parents=True)
+        (folder / "transcript.jsonl").write_text('{"role": "user", "content": "Go"}\n')
+        (folder / "metadata.json").write_text(json.dumps({"session_id": session_id, "parent_id": parent}))
+    workspace = Workspace(home, cache=str(tmp_path / "cache"))
+    for name in ("html", "json", "jsonl", "md"):
+        export = workspace.export(workspace.find("top"), name)
+        assert sum(line.count(b"Go") for line in export) >= len(chain)
+        assert export.report.sessions == len(chain)
 
 
 def test_sub_agents_are_nested(talk: Talk) -> None:
