@@ -296,7 +296,12 @@ def collect(
     sleep: Callable[[float], None],
     on_progress: Callable[[int], None],
 ) -> tuple[Leftovers, Removal | None, Cost]:
-    """Count the data on a remote that no session needs, and remove what is older; None removes nothing.
+    """Count the data on a remote that no session needs, and remove it if a time is given. This cannot be undone.
+
+    Args:
+        older: the minimum age of what is removed; None removes nothing.
+        sleep: waits so many seconds before the second look at the remote.
+        on_progress: called with the number of steps done so far.
 
     Raises:
         RemoteError: the remote cannot be read.
