@@ -1,4 +1,4 @@
-"""What a plain list does not wait for."""
+"""What a plain list, and a session that is shown, do not wait for."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 CODE = """
 import sys
 from sessionary.cli import main
-code = main(["list", "--home", sys.argv[1]])
+code = main([*sys.argv[2:], "--home", sys.argv[1]])
 print(*sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
 """
@@ -43,24 +43,39 @@ def test_each_module_named_here_exists(name: str) -> None:
 
 def test_a_list_that_reads_no_session_loads_no_reader(tmp_path: Path) -> None:
     (tmp_path / "projects").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert not set(done.stderr.splitlines()[-1].split()) & {*READERS, "shutil"}  # which measures a terminal
+    _, loaded = _run(tmp_path, "list")
+    assert not loaded & {*READERS, "shutil"}  # which measures a terminal
 
 
 def test_a_plain_list_loads_only_what_it_needs(tmp_path: Path) -> None:
-    folder = tmp_path / "projects" / "-p" / "sessions" / "one"
+    _make_session(tmp_path)
+    printed, loaded = _run(tmp_path, "list")
+    assert "one" in printed
+    assert not loaded & HEAVY
+    assert not loaded & NOT_FOR_A_LIST
+
+
+@pytest.mark.parametrize("options", [[], ["--turns=-1"], ["--tail=1"]])
+def test_a_session_is_shown_without_the_rules_of_redaction(tmp_path: Path, options: list[str]) -> None:
+    _make_session(tmp_path)
+    printed, loaded = _run(tmp_path, "show", "one", *options)
+    assert "Hi" in printed
+    assert "sessionary.workspace.choosing" in loaded
+    assert not loaded & {"sessionary.redaction", "sessionary.transcript.redacted"}
+
+
+def _make_session(home: Path) -> None:
+    folder = home / "projects" / "-p" / "sessions" / "one"
     folder.mkdir(parents=True)
     (folder / "transcript.jsonl").write_text('{"role": "user", "content": "Hi"}\n')
     (folder / "metadata.json").write_text(json.dumps({"session_id": "one"}))
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert "one" in done.stdout
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert not loaded & HEAVY
-    assert not loaded & NOT_FOR_A_LIST
+
+
+def _run(home: Path, *words: str) -> tuple[str, set[str]]:
+    """What a command prints, and the modules that it loads."""
+    called = [sys.executable, "-c", CODE, str(home), *words]
+    done = subprocess.run(called, capture_output=True, text=True, check=True)
+    return done.stdout, set(done.stderr.splitlines()[-1].split())
 
 
 def test_a_store_does_not_wait_for_forks_and_repairs() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessionary.errors import Invalid
 from sessionary.model import Item
-from sessionary.redaction import Redaction
-from sessionary.transcript.redacted import redacted_message
 from sessionary.transcript.typed import Numbered, numbered
+
+if TYPE_CHECKING:
+    from sessionary.redaction import Redaction
 
 Read = Callable[[], Iterable[Item]]
 """Reads a session or a file from its start."""
@@ -36,6 +38,8 @@ def chosen(
         found = between(numbered(read(), **shown), *resolve_indexes(read, first, last), preceding=preceding)
     if redaction is None:
         return found
+    from sessionary.transcript.redacted import redacted_message  # here: `show` redacts nothing
+
     return (replace(one, message=redacted_message(one.message, redaction)) for one in found)
 
 
