@@ -213,7 +213,7 @@ def all_summaries(
 
 
 def report_missing_archive(workspace: Workspace) -> None:
-    """Print if the folder of the archive is missing: the sessions that only it has are left out."""
+    """Report that the folder of the archive is missing, and with it the sessions that only the archive has."""
     if (missing := workspace.archived.missing()) is not None:
         output.aside(
             f"The folder of the archive, {one_line(missing)}, does not exist: its sessions are missing."

@@ -134,7 +134,7 @@ def of_problem(found: Problem) -> dict[str, Any]:
 
 
 def of_resume(found: Resume) -> dict[str, Any]:
-    """How a session is continued with the field names of docs/cli-json.md."""
+    """The command that continues a session, with the field names of docs/cli-json.md."""
     return {
         "command": found.command,
         "folder": found.folder,

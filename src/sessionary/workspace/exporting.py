@@ -127,7 +127,7 @@ def refuse_existing(path: str, *, force: bool, fs: Fs) -> None:
 
 
 def save_all(exports: Sequence[Export], files: Sequence[str], *, force: bool, fs: Fs) -> None:
-    """Write each export to its file, in folders that are made; none if one of the files may not be replaced.
+    """Write each export to its file, and create its folder; write none if one of the files may not be replaced.
 
     Durability and errors as `Export.save`, file by file.
     """

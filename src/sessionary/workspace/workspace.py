@@ -97,7 +97,7 @@ class Workspace(Sessions):
         summaries: Iterable[Summary] | None = None,
         failure: StorageFailed | None = None,
     ) -> builtins.list[Summary]:
-        """Return the summaries of the sessions that match, the newest first; those of sub-agents included.
+        """Return the summaries of the sessions that match, in the order of `sort`; those of sub-agents included.
 
         Only sessions that changed since the last list are read. A damaged session is listed with its problems.
 
@@ -150,7 +150,7 @@ class Workspace(Sessions):
         if isinstance(target, SessionRef):
             items = self.layout_of(target).read(target)
             return (one for one in items if isinstance(one, Message | Aside | Inherited | Problem))
-        # Here and below: what a list of the command line does not need.
+        # Here and below: a list of the command line does not need it.
         from sessionary.layouts.amplifier.reading import read_file
 
         return read_file(self._fs, str(target))

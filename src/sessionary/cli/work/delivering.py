@@ -218,7 +218,7 @@ def _print_problems(report: Report) -> None:
 
 
 def _printing(show: Callable[[Shown], object]) -> Callable[[Shown], None]:
-    """The function, with what it prints written out; a failure to write ends the consumer.
+    """Wrap a function that prints: flush its output. A failure to write ends the consumer.
 
     So a message that is printed counts as applied after it was written out.
     """

@@ -131,7 +131,7 @@ def _node_of_parent(record: dict[str, Any]) -> Node | None:
 
 
 def _unknown(record: dict[str, Any], messages: Sequence[Message | UsageEvent]) -> Iterator[str]:
-    """The types of what is not known in a record, which holds these messages."""
+    """The types of unknown content in a record with these messages."""
     for part in (part for one in messages if isinstance(one, Message) for part in one.parts):
         if isinstance(part, Other) and part.kind == "record":
             yield "/".join(str(record[key]) for key in ("type", "subtype") if key in record) or "no type"
@@ -150,7 +150,7 @@ def unknown_records(ref: SessionRef, types: Counter[str]) -> Iterator[Problem]:
 
 
 def large_image(source: dict[str, Any]) -> str | None:
-    """An image that the provider refuses for its size, in words; None for any other."""
+    """Describe an image that is too large for the provider; None for any other."""
     data = text_or_none(source.get("data")) or ""
     width, height = _png_size(data)
     if len(data) > LARGEST_IMAGE:

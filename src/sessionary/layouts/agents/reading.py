@@ -234,7 +234,7 @@ class AgentLayout:
         return {path.removeprefix(root).replace(os.sep, "/").lstrip("/"): path for path in paths}
 
     def _paths(self, folder: str, ending: str | tuple[str, ...] = ".jsonl", depth: int = 0) -> list[str]:
-        """The paths with an ending in a folder, and so many levels below it, in names without a dot."""
+        """The paths with this ending in a folder and `depth` levels down in folders without a dot in their names."""
         found: list[str] = []
         for name in self._names(folder):
             if name.endswith(ending):

@@ -670,7 +670,7 @@ class BrainstormStore:
 
     def _in_archive(self, name: str) -> Row:
         """The archived session of that name; for a slug the one that changed last."""
-        ended = newest_first(reversed(self.archived()))  # of one time the last name
+        ended = newest_first(reversed(self.archived()))  # of equal times, the last name
         found = [row for row in ended if row.name == name] or [row for row in ended if row.slug == name]
         if not found:
             raise NotFound(
