@@ -62,8 +62,16 @@ class SpendingReport:
 
 
 def largest(rows: Mapping[Any, Spending]) -> list[tuple[Any, Spending]]:
-    """The rows of a table, the highest cost first; of equals the one with more tokens, then by name."""
-    return sorted(rows.items(), key=lambda row: (-(row[1].cost or 0), -row[1].usage.tokens, row[0] or ""))
+    """The rows of a table, the highest cost first; of equals the one with more tokens, then by name.
+
+    Costs are equal to a millionth of a dollar: sums of the same amounts in another order differ in their last bits.
+    """
+
+    def rank(row: tuple[Any, Spending]) -> tuple[float, int, str]:
+        name, one = row
+        return -round(one.cost or 0, 6), -one.usage.tokens, name or ""
+
+    return sorted(rows.items(), key=rank)
 
 
 def spent(summary: Summary, prices: Prices) -> Spending:

@@ -48,6 +48,14 @@ def test_of_models_without_a_price_the_one_with_more_tokens_comes_first() -> Non
     assert lines == ["c", "b", "d", "a"]
 
 
+def test_of_equal_costs_the_order_of_their_sums_does_not_matter() -> None:
+    found = report()
+    found.models = {"a": Spending(Usage(1), 0.3 + 0.2 + 0.1), "b": Spending(Usage(1), 0.1 + 0.2 + 0.3)}
+    assert found.models["a"].cost != found.models["b"].cost
+    lines = [line.split()[0] for line in spending_tables(found) if line[:2] in ("a ", "b ")]
+    assert lines == ["a", "b"]
+
+
 def test_without_usage_there_is_no_table() -> None:
     assert list(spending_tables(SpendingReport())) == []
 
