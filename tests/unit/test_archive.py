@@ -421,6 +421,12 @@ def test_a_project_is_chosen_by_the_words_that_lists_take(store: Path, word: str
     assert bool(listed) == (word not in ("pp", "/home/u/ap"))
 
 
+def test_an_empty_project_does_not_choose_all_of_them(store: Path) -> None:
+    with pytest.raises(Invalid, match="no empty name"):
+        archive().choose(projects=[""])
+    assert archive().entries() == []
+
+
 def test_damaged_settings_are_reported(home: Path) -> None:
     path = archive_index.choice_file()
     assert path is not None

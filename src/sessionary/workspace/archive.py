@@ -137,6 +137,7 @@ class Archive:
 
         Raises:
             Unsupported: sessions of a kind cannot be archived.
+            Invalid: a project is empty.
             Invalid, StorageFailed: the folder cannot be created, or the settings cannot be written.
         """
         known, kinds = Choice() if replace else load_choice(self._fs), tuple(kinds)
@@ -487,6 +488,8 @@ def _place(source: ArchiveLayout, ref: SessionRef, names: dict[str, str]) -> str
 
 def _absolute(project: str) -> str:
     """Make the path of a project absolute, since a later run may be in another folder; leave a name as it is."""
+    if not project:
+        raise Invalid("a project has no empty name", hint="without --project, all projects are archived")
     return os.path.abspath(os.path.expanduser(project)) if is_project_path(project) else project
 
 
