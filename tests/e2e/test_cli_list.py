@@ -94,8 +94,10 @@ def test_the_end_of_a_name_finds_every_project_that_ends_with_it(
 ) -> None:
     """A project whose folder has just that name, as with Gemini CLI, does not hide the others."""
     agent_stores.enter(tmp_path, monkeypatch)
-    agent_stores.make(tmp_path)
     monkeypatch.chdir(tmp_path)
+    assert main(["list", "--project", "app"]) == 10
+    assert "no session is in a project" in capsys.readouterr().err
+    agent_stores.make(tmp_path)
 
     def kinds(word: str) -> set[str]:
         code = main(["list", "--project", word, "--json"])

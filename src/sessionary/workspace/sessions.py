@@ -573,11 +573,11 @@ def _only_read(operation: str) -> str:
 
 def _no_project(word: str, known: Iterable[str]) -> NotFound:
     matches = sorted(set(known))
+    hint = "give one of these, or the end of its name" if matches else "no session is in a project"
     return NotFound(
-        f"no project named {word}",
+        f"no project named {word}" if word else "a project has no empty name",
         details={"matches": matches[:_SHOWN], "count": len(matches)},
-        hint="give one of these, or the end of its name"
-        + (f"; the first {_SHOWN} of {len(matches):,} are shown" if matches[_SHOWN:] else ""),
+        hint=hint + (f"; the first {_SHOWN} of {len(matches):,} are shown" if matches[_SHOWN:] else ""),
     )
 
 
