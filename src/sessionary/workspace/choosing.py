@@ -65,7 +65,7 @@ def between(
 
 
 def _around(read: Read, index: int, beside: int, *, preceding: bool, **shown: bool) -> Iterator[Numbered]:
-    """A message and its neighbours. Raises Invalid before it yields any of them if there is no such message."""
+    """A message, and those beside it. Raises Invalid, before it yields any of them, if the message is missing."""
     wanted, _ = resolve_indexes(read, index)
     count, held = wanted - index, list[Numbered]()  # the number of all messages, if it was needed
     found = numbered(() if wanted < 0 else read(), **shown)

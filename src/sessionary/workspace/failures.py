@@ -18,7 +18,7 @@ def readable(
     """Yield the items of a session or a file; raise if it has no message because it is damaged, or something else.
 
     Raises:
-        Corrupt: there is no message, and a problem is worse than a note.
+        Corrupt: no message can be read, and a problem is worse than a note.
     """
     empty = True
     for one in items:

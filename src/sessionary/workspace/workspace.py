@@ -118,7 +118,7 @@ class Workspace(Sessions):
             failure: the error that left sessions out of `summaries`, see `gathered`.
 
         Raises:
-            Invalid: no such kind, health or order.
+            Invalid: the kind, health or order is unknown.
             NotFound: no project matches.
             StorageFailed: a folder cannot be read; `summaries` yields all others first. Or `failure`, if no
                 project matches.
@@ -185,7 +185,7 @@ class Workspace(Sessions):
             redaction: apply these rules to each text, see `secret_rules`.
 
         Raises:
-            Invalid: there is no such message (with `around`), or no such turn.
+            Invalid: the message, with `around`, or the turn does not exist.
             Corrupt: no message can be read, because of a problem that is worse than a note.
             NotFound: the session or file is gone.
             StorageFailed: it cannot be read.
